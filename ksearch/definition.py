@@ -1,7 +1,7 @@
 """What a task is to those who measure it: frozen, JSON-able, standard library only.
 
 A `TaskSpec` is the whole contract between a task folder, the evaluator's processes and a bundle that
-travels to another machine. Names follow FlashInfer-Bench (definition, workload, axes); units are in the names.
+travels to another machine. Names follow FlashInfer-Bench (definition, workload, axes).
 """
 
 from __future__ import annotations
@@ -114,9 +114,7 @@ class Floor:
 
     def __call__(self, names: Mapping[str, Number]) -> tuple[float, float]:
         """(bytes_moved, operations) for these axes."""
-        return float(evaluate_expression(self.bytes_moved, names)), float(
-            evaluate_expression(self.operations, names)
-        )
+        return float(evaluate(self.bytes_moved, names)), float(evaluate(self.operations, names))
 
 
 @dataclass(frozen=True, slots=True)
