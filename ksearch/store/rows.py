@@ -84,7 +84,8 @@ def insert_run(conn: Connection, store: str, run: RunInfo) -> Link:
     link = first_link(run.id, meta)
     row = {"run_id": run.id, "created_at": run.created_at, "meta": meta, "genesis": link.hash}
     row |= {"seq": 0, "hash": link.hash, "updated_at": run.updated_at}
-    if conn.execute(_insert(conn, run_table).values(row).on_conflict_do_nothing()).rowcount == 0:
+    query = _insert(conn, run_table).values(row).on_conflict_do_nothing().returning(run_table.c.run_id)
+    if conn.execute(query).first() is None:
         raise StoreError(f"{store} already holds a run {run.id}. Choose another name, or resume that run.")
     return link
 
