@@ -1,0 +1,34 @@
+"""Row softmax: what the right answer is, in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def inputs(axes: dict[str, int], rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Scores as attention makes them: normal, each row with its own spread and offset."""
+    rows, cols = axes["rows"], axes["cols"]
+    spread = rng.uniform(0.5, 4.0, size=(rows, 1))
+    offset = rng.uniform(-20.0, 20.0, size=(rows, 1))
+    return {"x": (rng.standard_normal((rows, cols)) * spread + offset).astype(np.float32)}
+
+
+def reference(inputs: dict[str, np.ndarray], axes: dict[str, int]) -> dict[str, np.ndarray]:
+    x = inputs["x"].astype(np.float64)
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return {"y": e / e.sum(axis=1, keepdims=True)}
+
+
+def awkward(axes: dict[str, int], rng: np.random.Generator) -> list[dict[str, np.ndarray]]:
+    """Rows that overflow without the shift, masked rows, equal scores, the maximum at either end."""
+    rows, cols = axes["rows"], axes["cols"]
+    huge = (rng.standard_normal((rows, cols)) * 30 + rng.choice([-1e4, 1e4], size=(rows, 1))).astype(np.float32)
+    masked = rng.standard_normal((rows, cols)).astype(np.float32)
+    visible = rng.integers(1, cols + 1, size=rows)  # causal: at least the first score is visible
+    masked[np.arange(cols)[None, :] >= visible[:, None]] = -np.inf
+    masked_in_front = masked[:, ::-1].copy()
+    equal = np.repeat(rng.standard_normal((rows, 1)).astype(np.float32), cols, axis=1)
+    peak = rng.standard_normal((rows, cols)).astype(np.float32)
+    peak[::2, 0] = 25.0
+    peak[1::2, -1] = 25.0
+    return [{"x": x} for x in (huge, masked, masked_in_front, equal, peak)]

@@ -1,0 +1,170 @@
+"""A task folder: `task.toml`, `reference.py`, and the programs that the search starts from or is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ksearch.definition import TaskSpec
+from ksearch.errors import TaskError
+from ksearch.tasks import format as fmt
+from ksearch.tasks.fields import Section, Source, listed, suggest
+from ksearch.tasks.sources import hash_folder, read_file, read_program, read_reference
+from ksearch.types import Program
+
+BUNDLED = Path(__file__).parent / "bundled"
+GUIDES = Path(__file__).parent / "guides"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task as its folder gives it. `spec` is all that the evaluator needs beside `reference_source`."""
+
+    spec: TaskSpec
+    folder: Path
+    reference_source: str  # text of reference.py
+    guides: Mapping[str, Path] = field(default_factory=dict)  # language -> how to write a program for this task
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def description(self) -> str:
+        """Prose for people and models: what has to be computed."""
+        return self.spec.description
+
+    @property
+    def baseline(self) -> Program:
+        return self.spec.baseline
+
+    @property
+    def strong(self) -> Mapping[str, Program]:
+        """Programs that are hard to beat, by name."""
+        return self.spec.strong
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over the folder's content: results are comparable only where it is the same."""
+        return self.spec.hash
+
+    @property
+    def reference_path(self) -> Path:
+        return self.folder / "reference.py"
+
+
+def bundled_tasks() -> tuple[str, ...]:
+    """Names of the tasks that come with K-Search."""
+    return tuple(sorted(p.parent.name for p in BUNDLED.glob("*/task.toml")))
+
+
+def find_task(name: str | Path) -> Path:
+    """The folder of a task given by path (of the folder or its task.toml) or by the name of a bundled one.
+
+    Raises:
+        TaskError: there is no such folder and no bundled task of that name.
+    """
+    path = Path(name).expanduser()
+    if path.is_file() and path.name == "task.toml":
+        return path.parent
+    if path.is_dir():
+        return path
+    if str(name) in bundled_tasks():
+        return BUNDLED / str(name)
+    known = bundled_tasks()
+    raise TaskError(
+        f"{name}: no such task folder, and no bundled task of that name. Bundled: {listed(known)}."
+        f"{suggest(str(name), known)} `ksearch init {name}` writes a new folder."
+    )
+
+
+def load_task(path_or_name: str | Path) -> Task:
+    """Read and check a task folder; nothing of it is run.
+
+    Raises:
+        TaskError: the first mistake found: file, line, key, value and how to put it right.
+    """
+    folder = find_task(path_or_name)
+    root = Source(folder / "task.toml").parse()
+    fmt.check_version(root)
+    reference = read_reference(folder)
+    languages = _languages(root)
+    spec = _spec(root, folder, languages)
+    guides = _guides(root, folder, languages)
+    root.finish()
+    return Task(spec, folder, reference, guides)
+
+
+def _spec(root: Section, folder: Path, languages: tuple[str, ...]) -> TaskSpec:
+    name, title, description = fmt.task_name(root), root.text("title", ""), root.text("description")
+    symbol = _symbol(root)
+    axes = fmt.read_axes(root)
+    constants = fmt.read_constants(root, axes)
+    known = {**axes, **constants}
+    inputs, outputs = (fmt.read_tensors(root, key, known) for key in ("inputs", "outputs"))
+    fmt.check_distinct(root, inputs, outputs, axes)
+    tolerance = fmt.read_tolerances(root, outputs)
+    floor = fmt.read_floor(root, known)
+    workloads = fmt.read_workloads(root, axes)
+    fmt.check_sizes(root, (*inputs, *outputs), floor, workloads, constants)
+    baseline = read_program(root.table("baseline"), folder, symbol, languages)
+    strong = {
+        label: read_program(entry, folder, symbol, fmt.LANGUAGES)
+        for label, entry in root.table("strong", optional=True).children()
+    }
+    return TaskSpec(
+        name=name,
+        title=title or name,
+        description=description.strip(),
+        languages=languages,
+        entry_point=symbol,
+        axes=tuple(axes),
+        domain=axes,
+        inputs=inputs,
+        outputs=outputs,
+        workloads=workloads,
+        tolerance=tolerance,
+        precision=root.choice("precision", fmt.PRECISIONS, "tolerance"),
+        floor=floor,
+        mean=fmt.read_mean(root),
+        baseline=baseline,
+        strong=strong,
+        constants=constants,
+        forbid=root.texts("forbid", ()),
+        threads=root.integer("threads", 1),
+        limits=fmt.read_limits(root),
+        hash=hash_folder(folder),
+    )
+
+
+def _languages(root: Section) -> tuple[str, ...]:
+    languages = root.texts("languages")
+    for language in languages:
+        if language not in fmt.LANGUAGES:
+            fix = f"Known: {listed(fmt.LANGUAGES)}.{suggest(language, fmt.LANGUAGES)}"
+            root.fail("languages", f"unknown language {language!r}", fix)
+    if not languages:
+        root.fail("languages", "no language", f"Name at least one of {listed(fmt.LANGUAGES)}.")
+    return languages
+
+
+def _symbol(root: Section) -> str:
+    symbol = root.text("entry_point", "run")
+    if not symbol.isidentifier():
+        root.fail("entry_point", f"{symbol!r} is no name of a function", "Use a plain identifier, such as 'run'.")
+    return symbol
+
+
+def _guides(root: Section, folder: Path, languages: tuple[str, ...]) -> dict[str, Path]:
+    """The task's own guides over the ones that come with K-Search."""
+    guides = {language: GUIDES / f"{language}.md" for language in languages}
+    guides = {language: path for language, path in guides.items() if path.is_file()}
+    table = root.table("guides", optional=True)
+    for language in table.data:
+        if language not in languages:
+            table.fail(language, "is not among the task's languages", f"Use {listed(languages)}.")
+        name = table.text(language)
+        read_file(table, folder, name, language)
+        guides[language] = folder / name
+    return guides
