@@ -128,9 +128,7 @@ def _end_of(path: Path) -> int:
     for _, value in _lines(path):
         last = value
     if not isinstance(last.get("end"), int):
-        raise Corrupt(
-            f"{path} was cut short: its last line is missing. Export the run again, or fetch the file again."
-        )
+        raise Corrupt(f"{path} was cut short: its last line is missing. Export the run again, or fetch the file again.")
     return int(last["end"])
 
 
@@ -140,17 +138,13 @@ def _records(path: Path, lines: Iterator[tuple[int, dict[str, Any]]]) -> Iterato
             if "blob" in value:
                 yield _blob(path, number, value)
             elif "end" not in value:
-                yield StoredEvent(
-                    int(value["seq"]), dict(value["body"]), str(value["hash"]), float(value["at"])
-                )
+                yield StoredEvent(int(value["seq"]), dict(value["body"]), str(value["hash"]), float(value["at"]))
         except (KeyError, TypeError, ValueError) as err:
             raise _broken(path, number, f"something is missing or of the wrong kind ({err})") from err
 
 
 def _blob(path: Path, number: int, value: dict[str, Any]) -> bytes:
-    data: bytes = (
-        value["text"].encode() if "text" in value else base64.b64decode(value["base64"], validate=True)
-    )
+    data: bytes = value["text"].encode() if "text" in value else base64.b64decode(value["base64"], validate=True)
     if blob_name(data) != value["blob"]:
         raise _broken(path, number, f"the blob {value['blob']} does not match its name")
     return data

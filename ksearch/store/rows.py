@@ -90,9 +90,7 @@ def insert_run(conn: Connection, store: str, run: RunInfo) -> Link:
     return link
 
 
-def insert_events(
-    conn: Connection, run_id: str, link: Link, texts: Sequence[str], times: Sequence[float]
-) -> Link:
+def insert_events(conn: Connection, run_id: str, link: Link, texts: Sequence[str], times: Sequence[float]) -> Link:
     """Add events (canonical texts, and when each was stored) after `link`; return the new end."""
     rows = []
     for text, at in zip(texts, times, strict=True):

@@ -37,9 +37,7 @@ class Store:
     `notes` says in words what was decided about the place (for example why WAL is not used).
     """
 
-    def __init__(
-        self, engine: Engine, name: str, *, readonly: bool = False, notes: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, engine: Engine, name: str, *, readonly: bool = False, notes: Sequence[str] = ()) -> None:
         self.name = name
         self.readonly = readonly
         self.notes = tuple(notes)
@@ -52,9 +50,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, err: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
@@ -133,9 +129,7 @@ class Store:
         with self._reading() as conn:
             end, link = rows.head(conn, self.name, run_id)
             if after > end.seq:
-                raise Corrupt(
-                    damaged(where, end.seq + 1, f"events up to {after} were read before, now they are gone")
-                )
+                raise Corrupt(damaged(where, end.seq + 1, f"events up to {after} were read before, now they are gone"))
             last = link
             link = rows.link_at(conn, run_id, after, where)
         while link.seq < end.seq:
@@ -170,9 +164,7 @@ class Store:
         with self._reading() as conn:
             data = rows.find_blob(conn, sha)
         if data is None:
-            raise UnknownBlob(
-                f"{self.name} holds no blob {sha}. If the run came from a file, import it again."
-            )
+            raise UnknownBlob(f"{self.name} holds no blob {sha}. If the run came from a file, import it again.")
         if blob_name(data) != sha:
             raise Corrupt(
                 f"{self.name}: blob {sha} is damaged: its bytes do not match its name. "

@@ -25,9 +25,7 @@ from ksearch.errors import StoreError
 
 BUSY_TIMEOUT_S = 30.0
 WRITE = "ksearch_write"  # execution option: this transaction will write
-NETWORK_FILE_SYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "gpfs"}
-)
+NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "gpfs"})
 
 
 def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
@@ -95,9 +93,7 @@ def file_engine(path: Path, *, readonly: bool) -> tuple[Engine, list[str]]:
     uri = f"file:{quote(str(path))}?{mode}"
 
     def connect() -> Any:
-        conn = module.connect(
-            uri, uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False, isolation_level=None
-        )
+        conn = module.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False, isolation_level=None)
         # A damaged row may not be UTF-8: let it through to the hash check, which names it.
         conn.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         # EXTRA: without WAL a commit is durable only once the folder has forgotten the journal too.
@@ -136,15 +132,13 @@ def _check_place(path: Path, *, readonly: bool) -> None:
             f"The folder {path.parent} for the store cannot be made: {err.strerror}. {_ELSEWHERE}"
         ) from err
     if path.exists() and not os.access(path, os.W_OK):
-        raise StoreError(
-            f"The store {path} is read-only. Cure: chmod u+w {path}, or open it for viewing only."
-        )
+        raise StoreError(f"The store {path} is read-only. Cure: chmod u+w {path}, or open it for viewing only.")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         # SQLite keeps its journal beside the database, so the folder counts as well.
         raise StoreError(f"The folder {path.parent} is read-only for this user. {_ELSEWHERE}")
 
 
-_ELSEWHERE = "Name a place that can be written, for example by KSEARCH_STORE=/tmp/ksearch.db."
+_ELSEWHERE = "Name another place for the store, such as /tmp/ksearch.db."
 
 
 def _may_use_wal(path: Path, wal_is_sound: bool, notes: list[str]) -> bool:
@@ -190,16 +184,12 @@ def _set_journal(connect: Any, *, wal: bool, notes: list[str]) -> None:
         conn.execute("PRAGMA schema_version").fetchone()  # reads the header: a foreign file fails here
         # Another process may be opening the same new file: changing the journal does not wait for it.
         deadline = time.monotonic() + BUSY_TIMEOUT_S
-        while (
-            (found := _journal(conn, wanted)) != wanted and found == "locked" and time.monotonic() < deadline
-        ):
+        while (found := _journal(conn, wanted)) != wanted and found == "locked" and time.monotonic() < deadline:
             time.sleep(0.01)
     finally:
         conn.close()
     if found != wanted:
-        notes.append(
-            f"The journal is '{found}', not '{wanted}' as asked: the file system or a user of it refuses."
-        )
+        notes.append(f"The journal is '{found}', not '{wanted}' as asked: the file system or a user of it refuses.")
 
 
 def _journal(conn: Any, wanted: str) -> str:
