@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from ksearch.errors import TaskError
+from ksearch.expressions import Number
 from ksearch.tasks.toml_lines import KeyPath, index_lines, line_of
 
 T = TypeVar("T")
@@ -78,8 +79,8 @@ class Section:
             self.fail(key, f"{value} is too small", f"Use {low} or more.")
         return int(value)
 
-    def number(self, key: str, default: float | None = None, low: float = -math.inf) -> float:
-        value = self._take(key, default, "a number", _is_number)
+    def number(self, key: str, default: float | None = None, low: float = -math.inf) -> Number:
+        value: Number = self._take(key, default, "a number", _is_number)
         if not math.isfinite(value) or value < low:
             self.fail(key, f"{value} is out of range", f"Use a finite number of at least {low:g}.")
         return value

@@ -39,10 +39,12 @@ def index_lines(text: str) -> dict[KeyPath, int]:
 
 
 def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
-    """The line of `path`, or of the innermost table around it that has one."""
+    """The line of `path`, or of the innermost table around it. [a.b] alone makes a table `a`: its line too."""
     for end in range(len(path), 0, -1):
         if path[:end] in lines:
             return lines[path[:end]]
+        if inside := [line for key, line in lines.items() if key[:end] == path[:end]]:
+            return min(inside)
     return None
 
 
