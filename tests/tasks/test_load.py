@@ -66,7 +66,8 @@ MISTAKES = {
     ),
     "two workloads of one name": ('name = "large"', 'name = "small"', None, ["a second workload is named 'small'"]),
     "two workloads of one size": (
-        "axes = { rows = 256, cols = 4096 }", "axes = {  rows = 64, cols = 512 }", "axes = {  rows", ["same sizes", "'small'"],
+        "axes = { rows = 256, cols = 4096 }", "axes = {  rows = 64, cols = 512 }", "axes = {  rows",
+        ["same sizes", "'small'"],
     ),
     "bad floor": ('"5 * rows * cols"', '"5 rows"', "operations = ", ["'5 rows' is not arithmetic"]),
     "floor with an unknown name": ('"5 * rows * cols"', '"5 * n"', "operations = ", ["'n' in '5 * n' is no axis"]),
