@@ -45,3 +45,19 @@ class InvalidCommand(KSearchError):
 
 class TaskError(KSearchError):
     """A task folder that cannot be used. The message names the file, the line, the value and the fix."""
+
+
+class CodecError(KSearchError):
+    """Text or JSON that is not what it should be: the message names the place in it."""
+
+
+class PromptError(KSearchError):
+    """A prompt cannot be rendered: a template is broken."""
+
+
+class PromptTooLong(PromptError):
+    """What must be in a prompt does not fit its token limit."""
+
+
+class Unavailable(KSearchError):
+    """Whoever was to answer did not: a model, a worker, a machine. The work is asked again."""
