@@ -80,7 +80,7 @@ def _received(state: State, e: ev.Received) -> State:
     state = replace(state, spent=spent, unpriced=state.unpriced + (e.cost.usd is None))
     state = replace(state, reserved={k: c for k, c in state.reserved.items() if k != e.request_id})
     pending = state.pending.get(e.request_id)
-    return _put_pending(state, replace(pending, received=pending.received or e.raw)) if pending else state
+    return _put_pending(state, replace(pending, received=pending.received or e)) if pending else state
 
 
 def _put_pending(state: State, pending: Pending) -> State:

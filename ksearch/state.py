@@ -54,7 +54,7 @@ class Pending:
     request: Request
     seen: Tree  # the tree when it was asked: tells an overtaken edit from an invalid one
     lease: ev.Leased | None = None
-    received: str | None = None  # blob of a reply that is stored but not yet told
+    received: ev.Received | None = None  # a reply that is stored but not yet told
     lost: tuple[str, ...] = ()  # reasons, since the run was last resumed
     refusals: tuple[str, ...] = ()
 

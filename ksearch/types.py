@@ -55,6 +55,13 @@ def check_number(name: str, value: float, low: float, high: float = math.inf) ->
     check(real and low <= value <= high, f"{name} must be a finite number in [{low}, {high}], got {value!r}")
 
 
+def _check_text(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name} must be valid Unicode: {error}") from error
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """A solution: one or several source files and where to enter them."""
@@ -65,7 +72,8 @@ class Program:
 
     def __post_init__(self) -> None:
         check(bool(self.sources), "a program needs at least one source file")
-        for path in self.sources:
+        for path, text in self.sources.items():
+            _check_text(f"{path!r} and what it holds", path + text)
             parts = path.split("/")
             bad = path.startswith("/") or "\\" in path or "\0" in path or any(p in ("", ".", "..") for p in parts)
             check(not bad, f"source path {path!r} must be relative, without '..', '.' or backslashes")
@@ -76,9 +84,7 @@ class Program:
     def canonical(self) -> bytes:
         """The bytes that the id is the SHA-256 of: canonical JSON, so no two programs share an id."""
         body = {"entry_point": self.entry_point, "language": self.language, "sources": dict(self.sources)}
-        return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode(
-            "utf-8", "surrogatepass"
-        )
+        return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
 
     @property
     def id(self) -> str:
