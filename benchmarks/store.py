@@ -1,6 +1,6 @@
 """Speed of the store: medians on this machine, for the disk that holds the current folder.
 
-    python benchmarks/store.py [STORE_URL]
+python benchmarks/store.py [STORE_URL]
 """
 
 from __future__ import annotations

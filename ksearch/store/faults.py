@@ -81,10 +81,12 @@ def _explain(err: BaseException, name: str) -> StoreError:
     for beginning, text in _POSTGRES.items():
         if state.startswith(beginning):
             return StoreError(text.format(name=name))
-    return StoreError(
-        f"{name} could not be used: {detail}. Whether the last step was stored is not known: "
-        "once the database can be reached, resume the run, which reads the log again."
-    )
+    if not state and not code:  # no answer from a server
+        return StoreError(
+            f"{name} cannot be reached: {detail}. Check that the server runs and that the URL is right. If this "
+            "came in the middle of a run, resume it: that reads what was stored last."
+        )
+    return StoreError(f"{name} could not be used: {detail}. Nothing of this step was stored.")
 
 
 def _first_line(err: BaseException) -> str:

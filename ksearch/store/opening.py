@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -31,18 +32,17 @@ def open_store(place: str | Path, *, readonly: bool = False) -> Store:
         StoreError: it cannot be opened; the message says why and what to do.
         Corrupt: what is there is damaged.
     """
-    if str(place) == MEMORY:
-        return _prepared(Store(memory_engine(), "The store in memory"))
     if "://" in str(place):
         url = _url(str(place))
         if url.get_backend_name() == "postgresql":
             name = f"The store {url.render_as_string(hide_password=True)}"
             return _prepared(Store(server_engine(url), name, readonly=readonly))
         place = url.database or ""
-    path = Path(place).expanduser()
     if not str(place):
         raise StoreError("The store has no name. Give a path such as ksearch.db, or a postgresql:// URL.")
-    return _open_file(path.absolute(), readonly=readonly)
+    if str(place) == MEMORY:
+        return _prepared(Store(memory_engine(), "The store in memory"))
+    return _open_file(Path(os.path.abspath(os.path.expanduser(place))), readonly=readonly)  # noqa: PTH100, PTH111
 
 
 def _url(text: str) -> URL:

@@ -124,12 +124,17 @@ def _header(path: Path, lines: Iterator[tuple[int, dict[str, Any]]]) -> RunInfo:
 
 
 def _end_of(path: Path) -> int:
-    last: dict[str, Any] = {}
-    for _, value in _lines(path):
-        last = value
-    if not isinstance(last.get("end"), int):
+    last = "{}"
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        for text in file:
+            last = text
+    try:
+        end = json.loads(last)
+    except ValueError:
+        end = {}
+    if not isinstance(end, dict) or not isinstance(end.get("end"), int):
         raise Corrupt(f"{path} was cut short: its last line is missing. Export the run again, or fetch the file again.")
-    return int(last["end"])
+    return int(end["end"])
 
 
 def _records(path: Path, lines: Iterator[tuple[int, dict[str, Any]]]) -> Iterator[StoredEvent | bytes]:

@@ -194,14 +194,21 @@ class Store:
         """
         where = f"Run {run.id} being brought in"
         with self._writing() as conn:
-            link = rows.insert_run(conn, self.name, run)
+            stored = link = rows.insert_run(conn, self.name, run)
+            texts: list[str] = []
+            times: list[float] = []
             for record in records:
                 if isinstance(record, bytes):
                     rows.insert_blobs(conn, [record])
                     continue
-                text = canonical(record.body)
-                open_event(where, link, (record.seq, text, record.hash, record.at))
-                link = rows.insert_events(conn, run.id, link, [text], [record.at])
+                texts.append(canonical(record.body))
+                times.append(record.at)
+                open_event(where, link, (record.seq, texts[-1], record.hash, record.at))
+                link = Link(record.seq, record.hash)
+                if len(texts) == rows.PAGE:
+                    stored = rows.insert_events(conn, run.id, stored, texts, times)
+                    texts, times = [], []
+            rows.insert_events(conn, run.id, stored, texts, times)
             if link.seq != run.seq:
                 raise Corrupt(damaged(where, link.seq + 1, f"it is missing: the run has {run.seq} events"))
 

@@ -87,7 +87,10 @@ def file_engine(path: Path, *, readonly: bool) -> tuple[Engine, list[str]]:
     """
     module, wal_is_sound = sound_module()
     notes: list[str] = []
-    _check_place(path, readonly=readonly)
+    try:
+        _check_place(path, readonly=readonly)
+    except (OSError, ValueError) as err:
+        raise StoreError(f"The store {path} cannot be reached: {getattr(err, 'strerror', err)}. {_ELSEWHERE}") from err
     wal = _may_use_wal(path, wal_is_sound, notes)
     mode = _mode(path, notes) if readonly else "mode=rwc"
     uri = f"file:{quote(str(path))}?{mode}"

@@ -49,7 +49,7 @@ class StoreContract:
 
     def test_events_come_back_in_order_numbered_from_one(self, store: Store, run_id: str) -> None:
         store.create_run(run_id, {})
-        bodies = [{"n": n, "text": "µs \u0000 \" \\ 𝄞", "nested": {"b": [1, 2.5, None], "a": True}} for n in range(5)]
+        bodies = [{"n": n, "text": 'µs \u0000 " \\ 𝄞', "nested": {"b": [1, 2.5, None], "a": True}} for n in range(5)]
         assert store.append(run_id, 0, bodies[:2]) == 2
         assert store.append(run_id, 2, bodies[2:]) == 5
         events = list(store.read(run_id))
@@ -94,9 +94,7 @@ class StoreContract:
         assert [store.get_blob(blob_name(one)) for one in data] == data
 
     @pytest.mark.parametrize("bad", [float("nan"), float("inf"), {1, 2}, b"x", "\ud800"])
-    def test_what_is_not_json_is_refused_and_nothing_stored(
-        self, store: Store, run_id: str, bad: object
-    ) -> None:
+    def test_what_is_not_json_is_refused_and_nothing_stored(self, store: Store, run_id: str, bad: object) -> None:
         store.create_run(run_id, {})
         with pytest.raises(StoreError, match="cannot be kept as JSON"):
             store.append(run_id, 0, [{"good": 1}, {"bad": bad}])

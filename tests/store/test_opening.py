@@ -6,6 +6,7 @@ import builtins
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -163,7 +164,7 @@ def test_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_server_out_of_reach_is_named_without_the_password() -> None:
-    with pytest.raises(StoreError, match="could not be used") as caught:
+    with pytest.raises(StoreError, match="cannot be reached") as caught:
         open_store("postgresql://me:secret@127.0.0.1:1/db")
     assert "127.0.0.1" in str(caught.value)
     assert "secret" not in str(caught.value)
@@ -197,6 +198,43 @@ def test_really_full_disk(small_disk: Path) -> None:
         assert 0 < seq == len(list(store.read("r")))
     with open_store(small_disk / "ksearch.db", readonly=True) as viewer:
         assert len(list(viewer.read("r"))) == seq
+
+
+def said_to_nobody(use: Callable[[], object]) -> str:
+    """Return the message of the `StoreError` that `use` raises for a user who owns nothing here."""
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            use()
+        except StoreError as err:
+            os.write(write, str(err).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    with os.fdopen(read) as pipe:
+        return pipe.read()
+
+
+@as_root
+def test_missing_permission_is_named_by_file_or_folder() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / "ksearch.db"
+        open_store(path).close()
+        assert "cannot be reached: Permission denied" in said_to_nobody(lambda: open_store(path))
+        folder.chmod(0o755)
+        assert f"{path} is read-only" in said_to_nobody(lambda: open_store(path))
+        assert said_to_nobody(lambda: open_store(path, readonly=True).close()) == ""
+        assert f"folder {folder} is read-only" in said_to_nobody(lambda: open_store(folder / "other.db"))
+        assert "cannot be made" in said_to_nobody(lambda: open_store(folder / "new" / "other.db"))
+        path.chmod(0o600)
+        assert "may not be read" in said_to_nobody(lambda: open_store(path, readonly=True))
+        path.chmod(0o666)
+        assert f"folder {folder} is read-only" in said_to_nobody(lambda: open_store(path))
 
 
 @as_root

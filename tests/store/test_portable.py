@@ -125,3 +125,16 @@ def test_any_json_survives_store_and_file(
         with open_store(tmp_path / "h.jsonl") as viewer:
             assert viewer.run("r").meta == meta
             assert list(viewer.read("r")) == list(store.read("r"))
+
+
+GOLDEN = Path(__file__).with_name("golden")
+
+
+@pytest.mark.parametrize("golden", sorted(GOLDEN.glob("run-v*.jsonl")), ids=lambda path: path.stem)
+def test_run_exported_by_each_released_version_still_opens(golden: Path, tmp_path: Path) -> None:
+    with open_store(golden) as viewer:
+        events = list(viewer.read("golden"))  # checks that the hashes are still made in the same way
+        assert [event.seq for event in events] == [1, 2, 3]
+        assert viewer.get_blob(events[1].body["raw"]) == b"int main() {}\n"
+        export_run(viewer, "golden", tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == golden.read_bytes()

@@ -105,6 +105,16 @@ def test_slow_reader_holds_no_transaction_between_pages(store: Store, place: str
     assert sum(1 for _ in reading) == 1499  # what was there when the reading began
 
 
+def test_connection_cut_by_the_server_is_made_again(store: Store, place: str, run_id: str) -> None:
+    if place != POSTGRES_URL:
+        pytest.skip("SQLite has no server")
+    with store._engine.connect() as conn:
+        mine = conn.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+    with open_store(place) as other, other._engine.connect() as conn:
+        conn.exec_driver_sql(f"SELECT pg_terminate_backend({mine})")
+    assert store.append(run_id, 0, [{}]) == 1
+
+
 def test_forked_child_uses_connections_of_its_own(store: Store, place: str, run_id: str) -> None:
     store.append(run_id, 0, [{"by": "parent"}])
     child = os.fork()
