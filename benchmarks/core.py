@@ -53,7 +53,7 @@ def main() -> None:
         long_run(Run.create(store, "run", SearchConfig(Budget(300))), 3000, times)
         print(f"ask + tell + durable append: median {statistics.median(times) * 1e3:.2f} ms over {len(times)} steps")
         big = Run.create(store, "big", SearchConfig(Budget(100_000), stagnation=7))
-        memory = Run.create(open_store("sqlite://"), "run", SearchConfig(Budget(100_000), stagnation=7))
+        memory = Run.create(open_store("sqlite:///:memory:"), "run", SearchConfig(Budget(100_000), stagnation=7))
         long_run(memory, EVENTS, [])
         bodies = [encode_event(e) for e in memory.log()][1:]
         store.append("big", big.seq, bodies)

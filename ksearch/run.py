@@ -14,7 +14,7 @@ from ksearch import events as ev
 from ksearch import search, steer
 from ksearch import tree as trees
 from ksearch.codec import decode_event, decode_program, encode_event
-from ksearch.errors import CodecError, Conflict, Corrupt, InvalidReply
+from ksearch.errors import CodecError, Conflict, Corrupt, InvalidCommand, InvalidReply
 from ksearch.fold import apply, fold
 from ksearch.holders import is_dead
 from ksearch.protocol import Cost, Holder, Kind, Reply, Request, SearchConfig
@@ -180,17 +180,30 @@ class Run:
     # --- appending ---
 
     def _record(self, decide: Decision, blobs: Iterable[bytes] = ()) -> list[ev.Event]:
-        """Decide on the newest state and append; when somebody else came first, read and decide again."""
-        self.refresh()
+        """Decide on the state at hand and append; when others have been here, read and decide again."""
         while True:
-            events = decide(self.state, self.clock())
-            if not events:
-                return []
             try:
-                self.store.append(self.id, self.seq, [encode_event(e) for e in events], tuple(blobs))
-            except Conflict:
-                self.refresh()
+                events = decide(self.state, self.clock())
+            except (InvalidReply, InvalidCommand):
+                if not self._is_behind():
+                    raise
                 continue
-            for event in events:
-                self._advance(self.seq + 1, event, apply(self.state, event))
-            return events
+            if not events and self._is_behind():
+                continue
+            if not events or self._append(events, tuple(blobs)):
+                return events
+
+    def _is_behind(self) -> bool:
+        seq = self.seq
+        self.refresh()
+        return self.seq > seq
+
+    def _append(self, events: Sequence[ev.Event], blobs: Sequence[bytes]) -> bool:
+        try:
+            self.store.append(self.id, self.seq, [encode_event(e) for e in events], blobs)
+        except Conflict:
+            self.refresh()
+            return False
+        for event in events:
+            self._advance(self.seq + 1, event, apply(self.state, event))
+        return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,7 @@ def test_ctrl_c_between_storing_a_reply_and_reading_it_loses_nothing(store: Stor
 
 
 def _drive(path: str) -> None:
-    drive(Run(open_store(path), "run"), fake_desk())
+    drive(Run(open_store(path), "run"), fake_desk(note=lambda _: time.sleep(0.03)))
 
 
 def test_two_drivers_share_a_run(tmp_path: Path) -> None:
