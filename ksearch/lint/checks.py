@@ -1,0 +1,165 @@
+"""The checks in order: the reference in a process of its own, then programs and impostors by the evaluator."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from ksearch.errors import TaskError
+from ksearch.lint.impostors import Impostor, impostors
+from ksearch.lint.report import LintReport, Row, Status
+from ksearch.tasks import Task, load_task
+from ksearch.types import Evaluation, Program, Verdict
+
+PROBE_LIMIT_S = 300.0
+WRONG = (Verdict.WRONG_VALUES, Verdict.NON_FINITE, Verdict.STALE_OUTPUT, Verdict.LOWER_PRECISION)
+
+
+class Measures(Protocol):
+    """What lint needs of an evaluator."""
+
+    def evaluate(self, program: Program) -> Evaluation: ...
+
+
+EvaluatorFactory = Callable[[Task], AbstractContextManager[Measures]]
+Seen = Callable[[Row], None]
+
+
+def lint_folder(
+    path_or_name: str | Path, evaluator_factory: EvaluatorFactory | None = None, on_row: Seen | None = None
+) -> LintReport:
+    """`lint`, where a folder that does not load is a failing row instead of an exception."""
+    try:
+        task = load_task(path_or_name)
+    except TaskError as error:
+        row = Row("task folder", Status.FAIL, str(error), "Correct it, then run lint again.")
+        if on_row:
+            on_row(row)
+        return LintReport(str(path_or_name), (row,))
+    return lint(task, evaluator_factory, on_row)
+
+
+def lint(
+    task: Task,
+    evaluator_factory: EvaluatorFactory | None = None,
+    on_row: Seen | None = None,
+    probe_limit_s: float = PROBE_LIMIT_S,
+) -> LintReport:
+    """Look for everything that would make a search on this task worthless.
+
+    Args:
+        evaluator_factory: makes the evaluator that will judge the search; None skips what needs it. Confirmation
+            can be off: impostors know the sizes of the task's workloads only.
+        on_row: called with each row as it is found.
+        probe_limit_s: wall time for all checks of the reference together.
+    """
+    start, rows = time.monotonic(), []
+    for row in _all_rows(task, evaluator_factory, probe_limit_s):
+        rows.append(row)
+        if on_row:
+            on_row(row)
+    return LintReport(task.name, tuple(rows), time.monotonic() - start)
+
+
+def _all_rows(task: Task, factory: EvaluatorFactory | None, limit_s: float) -> Iterator[Row]:
+    yield Row("task folder", Status.OK, f"{len(task.spec.workloads)} workloads, hash {task.hash[:12]}")
+    sound = True
+    for row in probe_rows(task.folder, limit_s):
+        sound &= row.status is not Status.FAIL or not row.check.startswith("reference")
+        yield row
+    if factory is None:
+        yield Row("programs and impostors", Status.SKIPPED, "no evaluator was given")
+    elif not sound:
+        yield Row("programs and impostors", Status.SKIPPED, "nothing can be judged before the reference is right")
+    else:
+        yield from _evaluator_rows(task, factory)
+
+
+def probe_rows(folder: Path, limit_s: float) -> Iterator[Row]:
+    """Rows of `ksearch.lint.probe`; one that hangs or dies becomes a row that names the check it was at."""
+    read, write = os.pipe()
+    command = [sys.executable, "-m", "ksearch.lint.probe", str(folder), str(write)]
+    with tempfile.TemporaryFile("w+", errors="replace") as log, os.fdopen(read, "rb") as pipe:
+        process = subprocess.Popen(
+            command, pass_fds=(write,), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
+        )  # fmt: skip
+        os.close(write)
+        check = "reference loads"
+        try:
+            for message in _messages(pipe.fileno(), time.monotonic() + limit_s):
+                check = message.get("begin", check)
+                if "row" in message:
+                    yield Row.from_dict(message["row"])
+            process.wait(timeout=5)  # the pipe is closed: it is about to end
+        except (TimeoutError, subprocess.TimeoutExpired):
+            cure = "Make reference.py faster or the largest workloads smaller; look for an endless loop."
+            yield Row(check, Status.FAIL, f"not done after {limit_s:g} s", cure)
+            return
+        finally:
+            with suppress(ProcessLookupError):  # whatever the reference started goes with it
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.returncode != 0:
+            log.seek(0)
+            last = log.read().strip().splitlines()[-1:] or [f"exit status {process.returncode}"]
+            yield Row(check, Status.FAIL, f"the process ended: {last[0]}", "Correct reference.py.")
+
+
+def _messages(fd: int, deadline: float) -> Iterator[dict[str, Any]]:
+    """JSON lines until the end of the pipe.
+
+    Raises:
+        TimeoutError: the deadline has passed.
+    """
+    text = b""
+    while True:
+        ready, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            raise TimeoutError
+        data = os.read(fd, 65536)
+        if not data:
+            return
+        *lines, text = (text + data).split(b"\n")
+        yield from map(json.loads, lines)
+
+
+def _evaluator_rows(task: Task, factory: EvaluatorFactory) -> Iterator[Row]:
+    """Candidates may be limited to C++; impostors are Python, and may use what the task forbids."""
+    open_to_all = replace(task.spec, languages=tuple({*task.spec.languages, "python"}), forbid=())
+    with factory(replace(task, spec=open_to_all)) as evaluator:
+        programs = {"baseline": task.baseline, **{f"strong {k}": p for k, p in task.strong.items()}}
+        for name, program in programs.items():
+            yield _passes(f"{name} passes", evaluator.evaluate(program))
+        for impostor in impostors(task):
+            found = evaluator.evaluate(impostor.program)
+            yield _passes(f"{impostor.name} passes", found) if impostor.passes else _refused(impostor, found)
+
+
+def _passes(check: str, found: Evaluation) -> Row:
+    if found.verdict is Verdict.PASSED:
+        return Row(check, Status.OK, f"{found.latency_ms:.3g} ms" if found.latency_ms else "")
+    cure = "Correct the program or the reference; where both are right, loosen the tolerance."
+    return Row(check, Status.FAIL, f"{found.verdict}: {found.reason}", cure)
+
+
+def _refused(impostor: Impostor, found: Evaluation) -> Row:
+    check = f"impostor refused: {impostor.name}"
+    if found.verdict in WRONG:
+        return Row(check, Status.OK, f"{found.verdict}: {found.reason}")
+    if found.verdict is Verdict.PASSED:
+        cure = "Tighten the tolerance, or choose inputs for which a wrong result differs from the right one."
+        return Row(check, Status.FAIL, "it passed", cure)
+    detail = f"refused for another reason, so nothing is proved: {found.verdict}: {found.reason}"
+    return Row(check, Status.FAIL, detail, "Put right what the reason says, then run lint again.")
