@@ -1,0 +1,14 @@
+"""Prompts: from a request and the state of a run to the text that a planner or writer is sent.
+
+Pure functions. Templates are Markdown files in `templates/`, language guides in `guides/`.
+"""
+
+from __future__ import annotations
+
+from ksearch.prompts.fit import Part, Prompt
+from ksearch.prompts.guides import guide
+from ksearch.prompts.plan import render_plan
+from ksearch.prompts.view import PromptView
+from ksearch.prompts.write import render_write
+
+__all__ = ["Part", "Prompt", "PromptView", "guide", "render_plan", "render_write"]

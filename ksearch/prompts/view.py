@@ -1,0 +1,89 @@
+"""What a prompt is made from: plain data, gathered by the driver, so that rendering needs no store and no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ksearch.definition import TaskSpec
+from ksearch.events import AnyEvent
+from ksearch.history import Remark, attempts_at, last_assessment, remarks
+from ksearch.protocol import Kind, Request
+from ksearch.state import Attempt, State
+from ksearch.types import Evaluation, Node, Program
+
+SourceOf = Callable[[str], Program | None]
+
+
+def no_source(program_id: str) -> Program | None:  # noqa: ARG001
+    """Nothing is known of any program's source."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptView:
+    """One request and all that its prompt may tell. Texts come from outside and are treated as foreign."""
+
+    request: Request
+    state: State
+    task: TaskSpec
+    reply_form: str  # how to answer, from `ksearch.replies`
+    language: str = ""  # to write in; empty = the task's first
+    reference: str = ""  # text of the task's reference.py
+    hardware: str = ""  # sheet of the machine that measures
+    guide: str = ""  # language guide
+    attempts: tuple[Attempt, ...] = ()  # PLAN: of the cycle just closed; WRITE: at this action so far
+    refusals: tuple[str, ...] = ()  # why earlier answers to this very request were not taken
+    assessment: str = ""  # the planner's last one
+    remarks: tuple[Remark, ...] = ()  # people's
+    source_of: SourceOf = field(default=no_source)
+
+    @classmethod
+    def gather(
+        cls,
+        request: Request,
+        state: State,
+        events: Sequence[AnyEvent],
+        task: TaskSpec,
+        reply_form: str,
+        source_of: SourceOf,
+        *,
+        reference: str = "",
+        hardware: str = "",
+        guide: str = "",
+        language: str = "",
+    ) -> PromptView:
+        """Take from state and log what belongs to this request."""
+        pending = state.pending.get(request.id)
+        return cls(
+            request=request,
+            state=state,
+            task=task,
+            reply_form=reply_form,
+            language=language,
+            reference=reference,
+            hardware=hardware,
+            guide=guide,
+            attempts=attempts_at(events, request.node_id),
+            refusals=pending.refusals if pending else (),
+            assessment=last_assessment(events) if request.kind is Kind.PLAN else "",
+            remarks=remarks(events),
+            source_of=source_of,
+        )
+
+    @property
+    def node(self) -> Node:
+        return self.state.tree[self.request.node_id]
+
+    @property
+    def written_in(self) -> str:
+        return self.language or self.task.languages[0]
+
+    @property
+    def parent_program_id(self) -> str | None:
+        """The program of the node's parent; None: the baseline."""
+        parent = self.node.parent_id
+        return self.state.tree[parent].program_id if parent else None
+
+    def evaluation(self, program_id: str | None) -> Evaluation | None:
+        return self.state.evaluations.get(program_id or "")

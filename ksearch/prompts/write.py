@@ -1,0 +1,241 @@
+"""The writer's prompt: the task, one program to start from, one action, and what became of the tries so far."""
+
+from __future__ import annotations
+
+from ksearch.prompts import common, taskparts
+from ksearch.prompts.fit import Prompt, Section, fit
+from ksearch.prompts.template import Template, load
+from ksearch.prompts.text import cell, fenced, one_line, quoted, ratio, times
+from ksearch.prompts.trajectory import attempt_line, log_block, table
+from ksearch.prompts.view import PromptView
+from ksearch.state import Attempt
+from ksearch.types import Program, Verdict
+
+DEFAULT_MAX_TOKENS = 24_000
+
+
+def render_write(view: PromptView, max_tokens: int = DEFAULT_MAX_TOKENS, *, brief: bool = False) -> Prompt:
+    """The prompt for a program.
+
+    Args:
+        view: the request, the state and the texts around it.
+        max_tokens: limit of system and user message together, estimated at 3.5 characters a token.
+        brief: the short form, for small local models.
+
+    Raises:
+        PromptTooLong: what must be there (rules, task, base program, action, reply form) does not fit.
+    """
+    if brief:
+        return _render_brief(view, max_tokens)
+    template = load("write")
+    sections = [
+        _rules(template, view),
+        common.task_section(template, view),
+        common.fixed(template, "abi", body=taskparts.abi(view.task, view.written_in), stable=True),
+        common.reference_section(template, view),
+        common.hardware_section(template, view),
+        _guide(template, view),
+        common.fixed(template, "form", body=view.reply_form.strip(), stable=True),
+        _base(template, view),
+        _attempts(template, view),
+        _last(template, view),
+        _said(template, view),
+        _action(template, view),
+        _now(template, view),
+    ]
+    return fit(template.fill("system"), sections, max_tokens, "writer's prompt")
+
+
+def _rules(template: Template, view: PromptView) -> Section:
+    task = view.task
+    return common.fixed(
+        template,
+        "rules",
+        stable=True,
+        mutable=taskparts.mutable(task),
+        threads=taskparts.threads(task),
+        forbidden=taskparts.forbidden(task.forbid),
+        precision=taskparts.precision(task),
+    )
+
+
+def _guide(template: Template, view: PromptView) -> Section:
+    text = view.guide.strip()
+    grow = common.lines_within(text, str) if text else None
+    return common.section(template, "guide", grow=grow, share=0.6, priority=3, stable=True)
+
+
+def base_program(view: PromptView) -> tuple[Program | None, str]:
+    """The program to start from, and what it is."""
+    id = view.request.program_id
+    if id is None:
+        return view.task.baseline, "the plain baseline, score 100"
+    cycle = view.state.cycles.get(view.request.node_id)
+    role = "best of this action so far" if cycle and cycle.best_id == id else "the parent's program"
+    return view.source_of(id), f"{role}, {common.standing(view.evaluation(id))}"
+
+
+def _base(template: Template, view: PromptView) -> Section:
+    """In full, always, with its times per workload."""
+    program, what = base_program(view)
+    code = common.sources(program) if program else "(its source is not at hand)"
+    done = view.evaluation(view.request.program_id)
+
+    def grow(limit: int) -> str:
+        numbers = table(done, common.rivals(view, done.program_id), limit=40) if done else ""
+        whole = f"{code}\n\n{numbers}" if numbers else code
+        return whole if len(whole) <= limit else code
+
+    return common.section(template, "base", least=code, grow=grow, priority=1, what=what)
+
+
+def _action(template: Template, view: PromptView) -> Section:
+    action = view.node.action
+    lines = [quoted(action.title, 300)]
+    if action.workloads:
+        lines.append(f"Aimed at the workloads {', '.join(cell(w) for w in action.workloads)}; keep the others as fast.")
+    if action.enabling:
+        lines.append("An enabling step: it may be slower at first; later actions build on it. Correctness comes first.")
+    if action.predicted_speedup is not None:
+        lines.append(f"The planner expects {times(action.predicted_speedup)} over the parent's program.")
+    for label, text in (("Why", action.rationale), ("Notes", view.node.notes)):
+        if text.strip():
+            lines.append(f"{label}:\n{fenced(text.strip()[:4000], 'text')}")
+    return common.section(template, "action", least="\n".join(lines))
+
+
+def _done(view: PromptView) -> list[tuple[int, Attempt]]:
+    """Attempts that are over, with their numbers. The one being asked for now is not."""
+    return [(i, a) for i, a in enumerate(view.attempts, 1) if a.verdict is not None]
+
+
+def _attempts(template: Template, view: PromptView) -> Section:
+    """The last ones in a line each; then, newest first, times and logs."""
+    done = _done(view)
+    if not done:
+        return common.section(template, "attempts")
+    hidden = f"(attempts 1 to {done[-8][0] - 1} are not shown)" if len(done) > 8 else ""
+    lines = [hidden, *(attempt_line(view.state, i, a, 400) for i, a in done[-8:])]
+    least = "\n".join(attempt_line(view.state, i, a, 200) for i, a in done[-3:])
+
+    def grow(limit: int) -> str:
+        text = "\n".join(line for line in lines if line)
+        if len(text) > limit:
+            return least
+        for i, attempt in done[:-4:-1]:
+            extra = _details(view, i, attempt)
+            if extra and len(text) + len(extra) + 2 <= limit:
+                text += f"\n\n{extra}"
+        return text
+
+    return common.section(template, "attempts", least=least, grow=grow, share=0.5, priority=0)
+
+
+def _details(view: PromptView, number: int, attempt: Attempt) -> str:
+    done = view.evaluation(attempt.program_id)
+    if done is None or attempt.verdict is not done.verdict:
+        return ""
+    numbers = table(done, common.rivals(view, attempt.program_id), limit=24)
+    log = log_block(done, 2000) if done.verdict is not Verdict.PASSED else ""
+    body = "\n\n".join(p for p in (numbers, log) if p)
+    return f"Attempt {number}, {attempt.verdict}:\n\n{body}" if body else ""
+
+
+def _last(template: Template, view: PromptView) -> Section:
+    """The source of the last attempt, unless it is the base: a small fault is easier to mend than to avoid."""
+    for number, attempt in reversed(_done(view)):
+        program = view.source_of(attempt.program_id) if attempt.program_id else None
+        if program is None or attempt.program_id == view.request.program_id:
+            return common.section(template, "last", what="")
+        what = f"attempt {number}, {attempt.verdict}"
+
+        def grow(limit: int, shown: Program = program) -> str:
+            return common.sources(shown, limit)
+
+        return common.section(template, "last", grow=grow, share=0.4, priority=2, what=what)
+    return common.section(template, "last", what="")
+
+
+def _said(template: Template, view: PromptView) -> Section:
+    here = [r for r in view.remarks if r.node_id == view.node.id][-4:]
+    lines = [f"- {one_line(r.author, 40)}: {quoted(r.text, 400)}" for r in here]
+    return common.section(template, "remarks", grow=lambda limit: _all_or_none(lines, limit), share=0.1, priority=1)
+
+
+def _all_or_none(lines: list[str], limit: int) -> str:
+    text = "\n".join(lines)
+    return text if len(text) <= limit else ""
+
+
+def _now(template: Template, view: PromptView) -> Section:
+    body = _goal(view)
+    for reason in view.refusals[-2:]:
+        body += f"\nAn earlier answer was not taken: {one_line(reason, 400)}"
+    return common.fixed(template, "now", body=body, language=taskparts.language_name(view.written_in))
+
+
+def _goal(view: PromptView) -> str:
+    done = _done(view)
+    last = done[-1][1] if done else None
+    judged = last.judged if last else None
+    if last is None:
+        return "First attempt at this action."
+    if last.verdict is Verdict.DUPLICATE:
+        return "Your last program had been measured before: write a different one."
+    if last.verdict is not Verdict.PASSED:
+        return f"The last attempt ended in {last.verdict}: mend the cause, or carry the action out in another way."
+    if judged and not judged.improved:
+        parts = f" ({ratio(judged.versus_best)} over the best of this action)" if judged.versus_best else ""
+        return f"The last attempt was right but no improvement{parts}: carry the action out better."
+    return "The last attempt improved: go further in the same direction."
+
+
+# --- the short form ------------------------------------------------------------------------------------------------
+
+
+def _render_brief(view: PromptView, max_tokens: int) -> Prompt:
+    template, task, language = load("write_brief"), view.task, view.written_in
+    title = one_line(task.title or task.name)
+    action = view.node.action
+    program, what = base_program(view)
+    intent = one_line(action.title, 200)
+    if action.rationale.strip():
+        intent += "\n" + one_line(action.rationale, 400)
+    sections = [
+        common.fixed(template, "task", stable=True, title=title, definition=taskparts.short_definition(task, language)),
+        common.fixed(
+            template,
+            "rules",
+            stable=True,
+            mutable=taskparts.mutable(task),
+            threads=taskparts.threads(task),
+            forbidden=taskparts.forbidden(task.forbid),
+        ),
+        common.fixed(template, "form", stable=True, body=view.reply_form.strip()),
+        common.section(template, "base", least=common.sources(program) if program else "", what=what),
+        _brief_last(template, view),
+        common.section(template, "action", least=intent),
+        common.fixed(template, "now", language=taskparts.language_name(language)),
+    ]
+    return fit(
+        template.fill("system", language=taskparts.language_name(language)),
+        sections,
+        max_tokens,
+        "writer's brief prompt",
+    )
+
+
+def _brief_last(template: Template, view: PromptView) -> Section:
+    failed = [a for _, a in _done(view)[-1:] if a.verdict is not Verdict.PASSED]
+    if not failed:
+        return common.section(template, "last", what="")
+    attempt = failed[0]
+    done = view.evaluation(attempt.program_id)
+    log = log_block(done, 700) if done and attempt.verdict is done.verdict else ""
+    reason = one_line(attempt.reason, 300) or "no reason given"
+
+    def grow(limit: int) -> str:
+        whole = f"{reason}\n\n{log}" if log else reason
+        return whole if len(whole) <= limit else reason
+
+    return common.section(template, "last", least=reason, grow=grow, what=str(attempt.verdict))
