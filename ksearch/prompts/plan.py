@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ksearch.prompts import common
 from ksearch.prompts.fit import Prompt, Section, fit
@@ -27,7 +28,7 @@ from ksearch.types import Node, NodeStatus, Verdict
 DEFAULT_MAX_TOKENS = 24_000
 _WHY = {
     CLOSED: "A cycle has closed: learn from it and edit the tree.",
-    EMPTY: "The frontier is empty: insert actions that the engine can take now, or answer with no edits to end the run.",
+    EMPTY: "The frontier is empty: insert actions that can be taken now, or answer with no edits to end the run.",
 }
 _START = "The tree is empty: propose the first actions under the root."
 
@@ -134,7 +135,7 @@ def _closed(template: Template, view: PromptView, groups: Grouped) -> Section:
         lines += [f"- and {left_out} more, less telling ones"] if left_out else []
         return "\n".join(lines) if taken else ""
 
-    counts = {
+    counts: dict[str, Any] = {
         "solved": sum(n.status is NodeStatus.SOLVED for n in groups.closed),
         "rejected": sum(n.status is NodeStatus.REJECTED for n in groups.closed),
         "pruned": groups.pruned,
@@ -154,8 +155,7 @@ def _calibration(template: Template, groups: Grouped) -> Section:
         return common.section(template, "calibration")
     summary = f"{plural(len(told), 'prediction')}: {len(solved)} solved, {rejected} without a passing program."
     if solved:
-        logs = [math.log(n.gain.value / n.action.predicted_speedup) for n in solved if n.gain and _positive(n)]
-        mean = math.exp(sum(logs) / len(logs)) if logs else 1.0
+        mean = math.exp(sum(map(_log_ratio, solved)) / len(solved))
         hit = sum(n.gain.high >= (n.action.predicted_speedup or 0) for n in solved if n.gain)
         summary += (
             f" Where solved, the measured gain was {mean:.2f} times the predicted one (geometric mean); "
@@ -172,8 +172,10 @@ def _calibration(template: Template, groups: Grouped) -> Section:
     return common.section(template, "calibration", least=summary, grow=grow, share=0.1, priority=4)
 
 
-def _positive(node: Node) -> bool:
-    return bool(node.gain and node.gain.value > 0 and node.action.predicted_speedup)
+def _log_ratio(node: Node) -> float:
+    """Log of measured / predicted gain."""
+    predicted = node.action.predicted_speedup
+    return math.log(node.gain.value / predicted) if node.gain and predicted else 0.0
 
 
 def _best(template: Template, view: PromptView) -> Section:

@@ -70,9 +70,8 @@ def _domain(task: TaskSpec) -> str:
     ranges = []
     for axis, d in task.domain.items():
         step = f" in steps of {d.multiple_of}" if d.multiple_of > 1 else ""
-        ranges.append(
-            f"{axis} in {{{', '.join(map(str, d.values))}}}" if d.values else f"{axis} {d.min}..{d.max}{step}"
-        )
+        listed = ", ".join(map(str, d.values))
+        ranges.append(f"{axis} one of {listed}" if d.values else f"{axis} {d.min}..{d.max}{step}")
     return f"Domain (a new best is checked on other shapes from it): {'; '.join(ranges)}." if ranges else ""
 
 

@@ -217,12 +217,8 @@ def _render_brief(view: PromptView, max_tokens: int) -> Prompt:
         common.section(template, "action", least=intent),
         common.fixed(template, "now", language=taskparts.language_name(language)),
     ]
-    return fit(
-        template.fill("system", language=taskparts.language_name(language)),
-        sections,
-        max_tokens,
-        "writer's brief prompt",
-    )
+    system = template.fill("system", language=taskparts.language_name(language))
+    return fit(system, sections, max_tokens, "writer's brief prompt")
 
 
 def _brief_last(template: Template, view: PromptView) -> Section:
