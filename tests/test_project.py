@@ -20,7 +20,7 @@ ALLOWED: dict[str, str] = {}
 # The algorithm, what it reads and writes, and what runs beside a kernel on a bare machine.
 CORE = (
     "types", "errors", "expressions", "protocol", "events", "tree", "state", "fold", "budget", "search", "steer",
-    "history", "codec", "definition", "holders",
+    "history", "codec", "definition", "holders", "hardware",
 )  # fmt: skip
 
 
