@@ -1,0 +1,278 @@
+"""What stays alive between candidates: template, oracle, builder, harness. And the handle on one program."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ksearch.definition import TaskSpec
+from ksearch.evaluators import ceilings, jail, machine, verdicts, wire
+from ksearch.evaluators.builder import Builder, Built
+from ksearch.evaluators.defences import Defence
+from ksearch.evaluators.jail import JailSpec
+from ksearch.evaluators.options import EvaluatorOptions
+from ksearch.evaluators.processes import (
+    FIRST_UID,
+    OUTPUT_CAP_BYTES,
+    UIDS,
+    Cheated,
+    Ended,
+    Flooded,
+    Jailed,
+    Overdue,
+    Service,
+    clean_environment,
+    visible_paths,
+)
+from ksearch.types import Program, Verdict
+
+_SKIPS = {
+    Defence.NAMESPACES: "namespaces", Defence.LANDLOCK: "landlock", Defence.SECCOMP: "seccomp",
+    Defence.LIMIT_MEMORY: "limit_memory", Defence.LIMIT_PROCESSES: "limit_processes",
+    Defence.LIMIT_FILES: "limit_files",
+}  # fmt: skip
+_BUILD_PROCESSES = 64
+
+
+def sealed(data: bytes) -> int:
+    """A memfd with these bytes that nobody can change; the caller closes it."""
+    import fcntl
+
+    from ksearch.evaluators import linux
+
+    fd = os.memfd_create("program", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    seals = linux.F_SEAL_SEAL | linux.F_SEAL_SHRINK | linux.F_SEAL_GROW | linux.F_SEAL_WRITE
+    fcntl.fcntl(fd, linux.F_ADD_SEALS, seals)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+class Bench:
+    """One per evaluator."""
+
+    def __init__(self, spec: TaskSpec, folder: Path, options: EvaluatorOptions) -> None:
+        self.spec, self.folder, self.options = spec, folder, options
+        self.home = Path(tempfile.mkdtemp(prefix="ksearch-"))
+        self.home.chmod(0o755)
+        self.numbers = itertools.count(secrets.randbelow(UIDS))
+        cores, count = machine.cores()
+        own = max(0, count - spec.threads)
+        self.timing_cores, self.other_cores = cores[own:] or cores, cores[:own] or cores
+        environment = clean_environment(spec.threads)
+        if not options.on(Defence.ENVIRONMENT):
+            environment = {**os.environ, **environment}
+        self.template = Service("template", environment)
+        self.oracle = Service("oracle", clean_environment(1))
+        self.visible = visible_paths()
+        self.builder = Builder(self.template, options, self.jail, spec.threads)
+        self.memory_bytes = 3 * sum(self._set_bytes(w.axes) for w in spec.workloads) + (512 << 20)
+        self.harness: Built | None = None
+
+    def open(self) -> None:
+        """Load the task into the oracle and build the harness.
+
+        Raises:
+            EvaluatorError: the task's reference cannot be loaded.
+            Broken: a process died.
+        """
+        os.sched_setaffinity(self.oracle.process.pid, self.other_cores)
+        fd = sealed(json.dumps(self.spec.to_dict()).encode())
+        try:
+            self.oracle.ask({"do": "open", "folder": str(self.folder.resolve())}, [fd])
+        finally:
+            os.close(fd)
+        self.harness = self.builder.harness()
+
+    def _set_bytes(self, axes: Mapping[str, int]) -> int:
+        names = self.spec.names(axes)
+        return sum(t.size_bytes(names) for t in (*self.spec.inputs, *self.spec.outputs))
+
+    def set_bytes(self, axes: Mapping[str, int]) -> int:
+        """Bytes of all inputs and outputs of one call."""
+        return self._set_bytes(axes)
+
+    def jail(self, folder: str, build: bool = False) -> JailSpec:
+        number = next(self.numbers)
+        root = os.geteuid() == 0 and self.options.on(Defence.UID_DROP)
+        spec, limits = self.spec, self.spec.limits
+        skip = [word for defence, word in _SKIPS.items() if not self.options.on(defence)]
+        if self.options.sandbox != "auto":
+            skip.append("namespaces")
+        if self.options.sandbox == "limits":
+            skip += ["landlock", "seccomp"]
+        pinned = self.options.on(Defence.PINNED_CPU)
+        stages = limits.smoke_s + (limits.check_s + limits.time_s) * len(spec.workloads)
+        compiler = shutil.which(self.options.compiler) if build else None
+        above = (str(Path(compiler).resolve().parents[1]),) if compiler else ()
+        disk = limits.disk_bytes if self.options.on(Defence.LIMIT_FILES) else 1 << 40
+        return JailSpec(
+            folder=folder, uid=FIRST_UID + number % UIDS if root else None,
+            processes=_BUILD_PROCESSES if build else spec.threads, build=build, threads=spec.threads > 1,
+            memory_bytes=limits.memory_bytes + (0 if build else self.memory_bytes),
+            file_bytes=max(disk, 256 << 20) if build else disk,
+            cpu_s=int(limits.build_s * 2 if build else stages * spec.threads * 2) + 10,
+            cpus=(self.other_cores if build else self.timing_cores) if pinned else (),
+            visible=(*self.visible, *above), skip=tuple(skip),
+        )  # fmt: skip
+
+    def ceilings(self) -> ceilings.Ceilings:
+        folder = machine.cache_folder(self.options.cache)
+        if (found := ceilings.cached(folder)) is not None:
+            return found
+        answer, _ = self.oracle.ask({"do": "ceilings"})
+        ceilings.keep(folder, answer)
+        return ceilings.parse(answer)
+
+    def close(self) -> None:
+        self.template.close()
+        self.oracle.close()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+@dataclass(slots=True)
+class Subject:
+    """One program in a runner of its own."""
+
+    bench: Bench
+    program: Program
+    built: Built
+    key: str
+    process: Jailed = field(init=False)
+    folder: Path = field(init=False)
+    sets: dict[str, int] = field(default_factory=dict)  # key of a group -> number of sets
+    started_s: float = 0.0
+
+    def start(self) -> None:
+        """Fork a runner and load the program.
+
+        Raises:
+            Failed: the program does not load.
+        """
+        start = time.monotonic()
+        options, bench = self.bench.options, self.bench
+        spec = bench.jail(folder="")
+        self.folder = bench.home / f"run-{secrets.token_hex(6)}"
+        self.folder.mkdir(mode=0o700)
+        if spec.uid is not None:
+            os.chown(self.folder, spec.uid, spec.uid)
+        spec = bench_replace(spec, str(self.folder))
+        self.process = Jailed(
+            bench.template, spec,
+            skip=() if options.on(Defence.CLOSED_DESCRIPTORS) else ("closed_descriptors",),
+            output_cap_bytes=OUTPUT_CAP_BYTES if options.on(Defence.OUTPUT_CAP) else None,
+            reply_cap_bytes=wire.MAX_REPLY_BYTES if options.on(Defence.REPLY_CAP) else None,
+            tokens=options.on(Defence.REPLY_TOKEN),
+        )  # fmt: skip
+        self._load()
+        self.started_s = time.monotonic() - start
+
+    def _load(self) -> None:
+        file, _, name = self.program.entry_point.partition("::")
+        data = self.built.data or json.dumps(dict(self.program.sources)).encode("utf-8", "surrogatepass")
+        fds = [sealed(data)]
+        harness = self.bench.harness
+        if harness is not None:
+            fds.append(sealed(harness.data))
+        order = {
+            "do": "load", "language": self.program.language, "file": file, "name": name,
+            "harness": harness is not None,
+        }  # fmt: skip
+        try:
+            self.ask(order, fds, self.bench.spec.limits.smoke_s)
+        except verdicts.Failed as failed:
+            if "no symbol" in failed.reason:
+                found = ", ".join(s for s in self.built.symbols.exported[:12]) or "none"
+                hint = 'is it declared extern "C"?'
+                failed.reason = f"entry point {name!r} is not exported ({hint}); exported: {found}"
+            raise
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def ask(self, order: wire.Message, fds: Sequence[int] = (), limit_s: float = 20.0) -> wire.Message:
+        """One order to the runner.
+
+        Raises:
+            Failed: the program's failure, whatever form it took.
+        """
+        try:
+            answer = self.process.ask(order, fds, limit_s)
+        except (Ended, Overdue, Cheated, Flooded) as error:
+            raise verdicts.of_ending(error, self.process.log) from None
+        if "fault" in answer:
+            raise verdicts.of_fault(answer)
+        return answer
+
+    def map(self, group: str, axes: Mapping[str, int], count: int) -> None:
+        """See to it that this runner has `count` buffer sets under `group`."""
+        key, have = f"{self.key}/{group}", self.sets.get(group, 0)
+        if have < count:
+            self.process.resume()
+        while have < count:
+            more = min(count - have, 32)
+            answer, fds = self.bench.oracle.ask({"do": "sets", "key": key, "axes": dict(axes), "count": more})
+            try:
+                self.ask({"do": "map", "key": group, **answer}, fds)
+            finally:
+                for fd in fds:
+                    os.close(fd)
+            have += more
+            self.sets[group] = have
+
+    def run(self, group: str, sets: Sequence[int], *, flush: bool, limit_s: float) -> tuple[list[int], int]:
+        """Call once per set: (nanoseconds per call as the runner says, nanoseconds as seen from outside)."""
+        start = time.perf_counter_ns()
+        answer = self.ask({"do": "run", "key": group, "sets": list(sets), "flush": flush}, (), limit_s)
+        outside = time.perf_counter_ns() - start
+        ns = answer.get("ns")
+        if not isinstance(ns, list) or len(ns) != len(sets) or any(type(n) is not int or n < 0 for n in ns):
+            self.process.kill()
+            raise verdicts.Failed(Verdict.FORGED, "an answer without the times of the calls")
+        if self.program.language == "python":
+            exact = self.bench.options.on(Defence.EXACT_TYPE)
+            self.ask({"do": "collect", "exact": exact}, (), limit_s)
+        return ns, outside
+
+    @property
+    def log(self) -> str:
+        return self.process.log[-4000:]
+
+    @property
+    def sandbox(self) -> str:
+        return jail.level(self.process.rungs)
+
+    def seeds(self) -> dict[str, Any]:
+        """Of everything it was last given. Kills the runner first: it must not learn them."""
+        self.process.kill()
+        found = {}
+        for group in self.sets:
+            answer, _ = self.bench.oracle.ask({"do": "seeds", "key": f"{self.key}/{group}"})
+            found[group] = answer["seeds"]
+        return found
+
+    def close(self) -> None:
+        try:
+            if hasattr(self, "process"):
+                self.process.close()
+        finally:
+            if hasattr(self, "folder"):
+                shutil.rmtree(self.folder, ignore_errors=True)
+            self.bench.oracle.ask({"do": "drop", "key": self.key})
+
+
+def bench_replace(spec: JailSpec, folder: str) -> JailSpec:
+    from dataclasses import replace
+
+    return replace(spec, folder=folder)

@@ -1,0 +1,111 @@
+"""Memory that the oracle owns and shares: one sealed memfd per buffer set, named nowhere, sent by descriptor."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import mmap
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ksearch.definition import TaskSpec, Tensor
+from ksearch.evaluators import linux
+
+Array = np.ndarray[Any, Any]
+PAGE = 4096
+MARGIN = 64  # canary bytes at least behind every tensor
+STAGGER = 192  # so that tensors do not all start at the same place of a page (cache set conflicts)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where one tensor lies in a set; [offset + nbytes, end) holds canary bytes."""
+
+    tensor: Tensor
+    shape: tuple[int, ...]
+    offset: int
+    nbytes: int
+    end: int
+
+    def layout(self) -> dict[str, Any]:
+        """What a runner has to know."""
+        return {
+            "name": self.tensor.name, "dtype": self.tensor.dtype, "shape": list(self.shape),
+            "count": math.prod(self.shape), "offset": self.offset,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+    size_bytes: int
+
+
+def lay_out(spec: TaskSpec, axes: Mapping[str, int]) -> Layout:
+    names, slots, at = spec.names(axes), [], 0
+    for position, tensor in enumerate((*spec.inputs, *spec.outputs)):
+        shape = tensor.dims(names)
+        nbytes = tensor.size_bytes(names)
+        offset = at + STAGGER * position % PAGE
+        at = -(-(offset + nbytes + MARGIN) // PAGE) * PAGE
+        slots.append(Slot(tensor, shape, offset, nbytes, at))
+    count = len(spec.inputs)
+    return Layout(tuple(slots[:count]), tuple(slots[count:]), at)
+
+
+class BufferSet:
+    """One set of inputs and outputs, mapped read-write here and in one runner."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.fd = os.memfd_create("set", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, layout.size_bytes)
+        # A runner that shrinks the file would kill the oracle at its next look.
+        fcntl.fcntl(self.fd, linux.F_ADD_SEALS, linux.F_SEAL_SHRINK | linux.F_SEAL_GROW | linux.F_SEAL_SEAL)
+        self.map = mmap.mmap(self.fd, layout.size_bytes)
+        self.bytes = np.frombuffer(self.map, np.uint8)
+
+    def array(self, slot: Slot) -> Array:
+        raw = self.bytes[slot.offset : slot.offset + slot.nbytes]
+        return raw.view(slot.tensor.dtype).reshape(slot.shape)
+
+    def canary(self, slot: Slot) -> Array:
+        return self.bytes[slot.offset + slot.nbytes : slot.end]
+
+    def close(self) -> None:
+        del self.bytes
+        self.map.close()
+        os.close(self.fd)
+
+
+class Poison:
+    """Fills outputs so that what is not computed is wrong: NaN of random payload, or plausible random values."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+
+    def fill(self, target: Array, kind: str) -> None:
+        block = self._block(target.dtype, kind)
+        flat = target.reshape(-1)
+        shift = int(self.rng.integers(0, block.size))
+        for start in range(0, flat.size, block.size):
+            part = flat[start : start + block.size]
+            part[:] = np.roll(block, shift)[: part.size] if start == 0 else block[: part.size]
+
+    def _block(self, dtype: np.dtype[Any], kind: str) -> Array:
+        count = 1 << 14
+        if dtype.kind == "b":
+            return self.rng.integers(0, 2, count).astype(bool)
+        if dtype.kind != "f":
+            return np.frombuffer(self.rng.bytes(count * dtype.itemsize), dtype)
+        if kind == "nan":
+            bits = np.frombuffer(self.rng.bytes(count * dtype.itemsize), f"u{dtype.itemsize}").copy()
+            exponent = {2: 0x7E00, 4: 0x7FC0_0000, 8: 0x7FF8_0000_0000_0000}[dtype.itemsize]
+            bits |= np.array(exponent, bits.dtype)
+            return bits.view(dtype)
+        return (self.rng.standard_normal(count) * 3 + 0.5).astype(dtype)

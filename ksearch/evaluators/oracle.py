@@ -1,0 +1,366 @@
+"""The oracle: makes inputs, computes the reference, judges outputs. No candidate code ever runs here.
+
+It keeps seeds and expected values in its own memory, non-dumpable, and hands out nothing but buffers. Expected
+values are computed before the inputs are written to where a runner can see them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ksearch.definition import TaskSpec, Tensor, Tolerance
+from ksearch.evaluators import ceilings, linux, wire
+from ksearch.evaluators.buffers import Array, BufferSet, Layout, Poison, lay_out
+from ksearch.evaluators.compare import Report, compare
+
+EXACT = Tolerance(0.0, 0.0, 0.0)
+LATE_WAIT_S = 0.02
+
+
+class TaskFault(Exception):
+    """The task's own code is at fault: its reference raised, or gave something else than declared."""
+
+
+@dataclass(slots=True)
+class Filled:
+    """What the oracle knows of one filled set."""
+
+    seed: str = ""
+    inputs: list[Array] = field(default_factory=list)
+    expected: dict[str, Array] | None = None
+    kept: list[Array] = field(default_factory=list)  # outputs as they were when judged
+
+
+@dataclass(slots=True)
+class Group:
+    """The buffer sets of one runner for one workload."""
+
+    axes: dict[str, int]
+    layout: Layout
+    sets: list[BufferSet]
+    filled: list[Filled]
+
+
+class Oracle:
+    def __init__(self, spec: TaskSpec, folder: Path) -> None:
+        self.spec = spec
+        scope = _load(folder / "reference.py")
+        self.make_inputs: Callable[..., dict[str, Array]] = _function(scope, "inputs", folder)
+        self.reference: Callable[..., dict[str, Array]] = _function(scope, "reference", folder)
+        self.awkward: Callable[..., list[dict[str, Array]]] | None = scope.get("awkward")
+        self.groups: dict[str, Group] = {}
+        self.poison = Poison(np.random.default_rng(int.from_bytes(os.urandom(16))))
+        self.reference_s = 0.0
+
+    # --- buffers
+
+    def sets(self, order: wire.Message) -> tuple[wire.Message, list[int]]:
+        """Make `count` more buffer sets under `key`; answers with their descriptors and layout."""
+        key, axes = order["key"], order["axes"]
+        group = self.groups.get(key)
+        if group is None:
+            group = self.groups[key] = Group(axes, lay_out(self.spec, axes), [], [])
+        made = [BufferSet(group.layout) for _ in range(order["count"])]
+        group.sets += made
+        group.filled += [Filled() for _ in made]
+        answer = {
+            "bytes": group.layout.size_bytes,
+            "inputs": [s.layout() for s in group.layout.inputs],
+            "outputs": [s.layout() for s in group.layout.outputs],
+            "axes": [axes[a] for a in self.spec.axes],
+        }
+        return answer, [s.fd for s in made]
+
+    def drop(self, order: wire.Message) -> wire.Message:
+        for key in [k for k in self.groups if k == order["key"] or k.startswith(order["key"] + "/")]:
+            group = self.groups.pop(key)
+            group.filled.clear()
+            for one in group.sets:
+                one.close()
+        return {}
+
+    # --- values
+
+    def fill(self, order: wire.Message) -> wire.Message:
+        """Fresh values for set number i of every key; the same values for all of them.
+
+        `expect`: for which sets the reference is computed. `source`: draw, or awkward number n.
+        """
+        groups = [self.groups[k] for k in order["keys"]]
+        source = order.get("awkward")
+        for index in order["sets"]:
+            seed = int.from_bytes(os.urandom(16))
+            inputs = self._draw(groups[0].axes, seed, source)
+            expected = self._expect(inputs, groups[0].axes) if index in order["expect"] else None
+            for group in groups:
+                filled = group.filled[index] = Filled(f"{seed:032x}", list(inputs.values()), expected)
+                self._write(group, index, filled, order["poison"])
+        return {"reference_s": self.reference_s}
+
+    def again(self, order: wire.Message) -> wire.Message:
+        """The values of these sets once more, with outputs poisoned anew; what was judged is kept."""
+        group = self.groups[order["key"]]
+        for index in order["sets"]:
+            self._write(group, index, group.filled[index], order["poison"])
+        return {}
+
+    def count_awkward(self, order: wire.Message) -> wire.Message:
+        if self.awkward is None:
+            return {"count": 0}
+        cases = self._call("awkward", self.awkward, order["axes"], np.random.default_rng(0))
+        if not isinstance(cases, list):
+            raise TaskFault(f"awkward() must return a list, got {type(cases).__name__}")
+        return {"count": len(cases)}
+
+    def _draw(self, axes: dict[str, int], seed: int, awkward: int | None) -> dict[str, Array]:
+        rng = np.random.default_rng(seed)
+        if awkward is None:
+            values = self._call("inputs", self.make_inputs, dict(axes), rng)
+        else:
+            assert self.awkward is not None
+            values = self._call("awkward", self.awkward, dict(axes), rng)[awkward]
+        return _declared("inputs", values, self.spec.inputs, self.spec.names(axes))
+
+    def _expect(self, inputs: dict[str, Array], axes: dict[str, int]) -> dict[str, Array]:
+        start = time.perf_counter()
+        given = {k: v.copy() for k, v in inputs.items()}
+        found = self._call("reference", self.reference, given, dict(axes))
+        self.reference_s = time.perf_counter() - start
+        wanted = [t for t in self.spec.inputs if t.mutable and t.name in found]
+        result = {}
+        for tensor in (*self.spec.outputs, *wanted):
+            if tensor.name not in found:
+                raise TaskFault(f"reference() does not return {tensor.name!r}")
+            value = np.ascontiguousarray(found[tensor.name])
+            shape = tensor.dims(self.spec.names(axes))
+            if value.shape != shape:
+                raise TaskFault(f"reference(): {tensor.name} has shape {value.shape}, declared {shape}")
+            result[tensor.name] = value
+        return result
+
+    def _call(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:  # boundary: the task author's code
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{name}() raised {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
+            raise TaskFault(text) from error
+
+    def _write(self, group: Group, index: int, filled: Filled, poison: str) -> None:
+        target = group.sets[index]
+        for slot, values in zip(group.layout.inputs, filled.inputs, strict=True):
+            target.array(slot)[...] = values
+        for slot in group.layout.outputs:
+            if poison != "none":
+                self.poison.fill(target.array(slot), poison)
+        for slot in (*group.layout.inputs, *group.layout.outputs):
+            target.canary(slot)[:] = _canary(slot.end)[: slot.end - slot.offset - slot.nbytes]
+
+    # --- judging
+
+    def judge(self, order: wire.Message) -> wire.Message:
+        """Look at the outputs of these sets. `peer`: key whose outputs stand in where no reference was computed.
+
+        Answers with the first fault, if any, and the largest errors seen.
+        """
+        group, peer = self.groups[order["key"]], self.groups.get(order.get("peer", ""))
+        off, worst = set(order.get("off", ())), {"max_abs": 0.0, "max_rel": 0.0, "norm": 0.0, "exact": 0}
+        for index in order["sets"]:
+            fault = self._intact(group, index, off) or self._right(group, index, peer, off, worst)
+            if fault:
+                return {"fault": {**fault, "set": index, "seed": group.filled[index].seed}, **worst}
+            if order.get("keep"):
+                filled = group.filled[index]
+                filled.kept = [group.sets[index].array(s).copy() for s in group.layout.outputs]
+        return {"fault": None, **worst}
+
+    def _intact(self, group: Group, index: int, off: set[str]) -> wire.Message | None:
+        one, filled = group.sets[index], group.filled[index]
+        for slot, values in zip(group.layout.inputs, filled.inputs, strict=True):
+            if "input_hash" in off or slot.tensor.mutable:
+                continue
+            if not _same(one.array(slot), values):
+                return _fault("input_changed", f"input {slot.tensor.name} was changed; write to outputs only")
+        for slot in (*group.layout.inputs, *group.layout.outputs):
+            if "canary" not in off and not np.array_equal(
+                one.canary(slot), _canary(slot.end)[: slot.end - slot.offset - slot.nbytes]
+            ):
+                return _fault("runtime_error", f"wrote past the end of {slot.tensor.name}")
+        return None
+
+    def _right(
+        self, group: Group, index: int, peer: Group | None, off: set[str], worst: dict[str, float]
+    ) -> wire.Message | None:
+        expected, slack = group.filled[index].expected, 1.0
+        slots = {s.tensor.name: s for s in group.layout.outputs}
+        slots |= {s.tensor.name: s for s in group.layout.inputs if expected and s.tensor.name in expected}
+        for name, slot in slots.items():
+            got = group.sets[index].array(slot)
+            if expected is not None:
+                wanted = expected[name]
+                worst["exact"] += 1
+            elif peer is not None:
+                wanted, slack = peer.sets[index].array(slot), 2.0  # both may be off by the tolerance
+            else:
+                continue
+            report = self._compare(slot.tensor, got, wanted, slack, off)
+            worst["max_abs"] = max(worst["max_abs"], report.max_abs)
+            worst["max_rel"] = max(worst["max_rel"], report.max_rel)
+            if expected is not None:
+                worst["norm"] = max(worst["norm"], report.norm)
+            if report.verdict != "passed":
+                return self._explain(group, index, name, report, off)
+        return None
+
+    def _compare(self, tensor: Tensor, got: Array, wanted: Array, slack: float, off: set[str]) -> Report:
+        given = self.spec.tolerance.get(tensor.dtype, EXACT)
+        tolerance = Tolerance(given.rtol * slack, given.atol * slack, given.norm * slack)
+        return compare(
+            got, wanted, tolerance,
+            elementwise="elementwise" not in off, norm="norm" not in off, non_finite="non_finite" not in off,
+        )  # fmt: skip
+
+    def _explain(self, group: Group, index: int, name: str, report: Report, off: set[str]) -> wire.Message:
+        """A wrong output may have a better name: another call's result, or one that was still being written."""
+        slot = next(s for s in (*group.layout.outputs, *group.layout.inputs) if s.tensor.name == name)
+        got = group.sets[index].array(slot)
+        if "late_write" not in off:
+            before = got.copy()
+            time.sleep(LATE_WAIT_S)
+            if not _same(before, got):
+                return _fault("late_write", f"{name} was still being written after the call had returned")
+        for other, filled in enumerate(group.filled):
+            if other == index or filled.expected is None or "stale_output" in off:
+                continue
+            if self._compare(slot.tensor, got, filled.expected[name], 1.0, off).verdict == "passed":
+                text = f"{name} holds the result of another call: an output was cached or its buffer reused"
+                return _fault("stale_output", text)
+        return _fault(report.verdict, report.reason(name))
+
+    def repeat(self, order: wire.Message) -> wire.Message:
+        """Outputs of these sets now, against what was kept of the first time with the same inputs."""
+        group, off = self.groups[order["key"]], set(order.get("off", ()))
+        for index in order["sets"]:
+            for slot, kept in zip(group.layout.outputs, group.filled[index].kept, strict=True):
+                report = self._compare(slot.tensor, group.sets[index].array(slot), kept, 2.0, off)
+                if report.verdict != "passed":
+                    text = f"two runs on the same inputs differ: {report.reason(slot.tensor.name)}"
+                    return {"fault": {**_fault(report.verdict, text), "set": index}}
+        return {"fault": None}
+
+    def late(self, order: wire.Message) -> wire.Message:
+        """Have outputs changed since they were judged and kept?"""
+        group = self.groups[order["key"]]
+        for index in order["sets"]:
+            for slot, kept in zip(group.layout.outputs, group.filled[index].kept, strict=False):
+                if not _same(group.sets[index].array(slot), kept):
+                    text = f"{slot.tensor.name} changed after it had been judged: something still writes to it"
+                    return {"fault": {**_fault("late_write", text), "set": index}}
+        return {"fault": None}
+
+    def ceilings(self, _: wire.Message) -> wire.Message:
+        return ceilings.measure()
+
+    def seeds(self, order: wire.Message) -> wire.Message:
+        """Only asked for when the runner is dead."""
+        return {"seeds": [f.seed for f in self.groups[order["key"]].filled if f.seed]}
+
+
+def _fault(verdict: str, reason: str) -> wire.Message:
+    return {"verdict": verdict, "reason": reason}
+
+
+@cache
+def _canary(seed: int) -> Array:
+    """Bytes that no kernel writes by chance; they differ from tensor to tensor."""
+    return (np.arange(8192 + 64, dtype=np.uint32) * 2654435761 + seed >> 13).astype(np.uint8)
+
+
+def _same(one: Array, other: Array) -> bool:
+    a, b = one.reshape(-1).view(np.uint8), np.ascontiguousarray(other).reshape(-1).view(np.uint8)
+    return bool(np.array_equal(a, b))
+
+
+def _declared(what: str, values: Any, tensors: tuple[Tensor, ...], names: Any) -> dict[str, Array]:
+    """The values as declared, in order.
+
+    Raises:
+        TaskFault: one is missing, or of another dtype or shape.
+    """
+    result = {}
+    for tensor in tensors:
+        if not isinstance(values, dict) or tensor.name not in values:
+            raise TaskFault(f"{what}() must return a dict with {tensor.name!r}")
+        value = np.ascontiguousarray(values[tensor.name])
+        shape = tensor.dims(names)
+        if value.dtype != np.dtype(tensor.dtype) or value.shape != shape:
+            text = f"{what}(): {tensor.name} is {value.dtype}{list(value.shape)}, declared {tensor.dtype}{list(shape)}"
+            raise TaskFault(text)
+        result[tensor.name] = value
+    return result
+
+
+def _load(path: Path) -> dict[str, Any]:
+    scope: dict[str, Any] = {"__name__": "reference", "__file__": str(path)}
+    sys.path.insert(0, str(path.parent))
+    try:
+        exec(compile(path.read_bytes(), str(path), "exec"), scope)  # noqa: S102
+    except Exception as error:  # boundary: the task author's code
+        raise TaskFault(f"{path}: {type(error).__name__}: {error}") from error
+    return scope
+
+
+def _function(scope: dict[str, Any], name: str, folder: Path) -> Callable[..., Any]:
+    found = scope.get(name)
+    if not callable(found):
+        raise TaskFault(f"{folder / 'reference.py'}: no function {name!r}")
+    return found  # type: ignore[no-any-return]
+
+
+def serve(fd: int) -> None:
+    """Answer the coordinator until it goes away."""
+    linux.hide()
+    sock = socket.socket(fileno=fd)
+    oracles: list[Oracle] = []
+    while True:
+        try:
+            order, fds = wire.recv(sock)
+        except wire.Closed:
+            return
+        answer, send = _answer(oracles, order, fds)
+        wire.send(sock, answer, send)
+
+
+def _answer(oracles: list[Oracle], order: wire.Message, fds: list[int]) -> tuple[wire.Message, list[int]]:
+    try:
+        if order["do"] == "open":
+            with os.fdopen(fds[0], "rb") as file:
+                spec = TaskSpec.from_dict(json.load(file))
+            oracles.append(Oracle(spec, Path(order["folder"])))
+            return {}, []
+        if order["do"] == "sets":
+            return oracles[0].sets(order)
+        answer: wire.Message = getattr(oracles[0], order["do"])(order)
+    except TaskFault as error:
+        return {"task_fault": str(error)}, []
+    except MemoryError:
+        return {"broken": "the oracle ran out of memory; this machine is too small for the workload"}, []
+    except Exception as error:  # noqa: BLE001  # boundary: told to the coordinator, which reports it lost
+        return {"broken": "".join(traceback.format_exception(error)[-3:])}, []
+    return answer, []
+
+
+def main() -> None:
+    serve(int(sys.argv[1]))

@@ -1,0 +1,302 @@
+"""The runner: loads one program, maps buffers, makes calls. Whatever it says is doubted by the coordinator.
+
+It gets the program, buffers by descriptor and axes; never a seed, an expected value or a result object. Its
+answers are JSON on its own descriptor, each with the token of the order that it answers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ksearch.evaluators import wire
+
+STRIDE = 48  # words per call, at least as many as the harness ever passes
+Answer = dict[str, Any]
+
+
+class Fault(Exception):
+    """What the program did wrong, as far as the runner can tell."""
+
+    def __init__(self, kind: str, text: str, index: int = 0) -> None:
+        super().__init__(text)
+        self.answer: Answer = {"fault": kind, "text": text[:3000], "set": index}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    words: np.ndarray[Any, Any]  # (calls, STRIDE): the arguments
+    ranges: np.ndarray[Any, Any]  # (calls, tensors, 2): address and bytes, for the flush
+    given: int
+
+
+class Buffers:
+    """The buffer sets of one workload: for each set one mapping that holds all tensors, in order."""
+
+    def __init__(self, order: Answer, fds: list[int]) -> None:
+        self.inputs, self.outputs, self.axes = order["inputs"], order["outputs"], order["axes"]
+        self.maps: list[mmap.mmap] = []
+        self.ready: dict[tuple[int, ...], Prepared] = {}
+        self.add(order, fds)
+
+    def add(self, order: Answer, fds: list[int]) -> None:
+        for fd in fds:
+            self.maps.append(mmap.mmap(fd, order["bytes"]))
+            os.close(fd)
+
+    def arrays(self, index: int, layouts: list[Answer]) -> list[np.ndarray[Any, Any]]:
+        return [
+            np.frombuffer(self.maps[index], t["dtype"], t["count"], t["offset"]).reshape(t["shape"]) for t in layouts
+        ]
+
+    def prepared(self, sets: list[int]) -> Prepared:
+        """Arguments of the calls, made once: nothing slow may stand between an order and its first call."""
+        key = tuple(sets)
+        if key not in self.ready:
+            arrays = [self.arrays(i, self.inputs + self.outputs) for i in sets]
+            words = np.zeros((len(sets), STRIDE), np.uint64)
+            for row, one in zip(words, arrays, strict=True):
+                given = [a.ctypes.data for a in one] + [a & (1 << 64) - 1 for a in self.axes]
+                row[: len(given)] = given
+            self.ready[key] = Prepared(words, _ranges(arrays), len(given))
+        return self.ready[key]
+
+
+class Runner:
+    def __init__(self) -> None:
+        self.buffers: dict[str, Buffers] = {}
+        self.results: list[tuple[int, Any]] = []
+        self.key = ""
+        self.harness: ctypes.CDLL | None = None
+        self.entry: Any = None
+        self.language = ""
+        self.scratch: np.ndarray[Any, Any] | None = None
+
+    def load(self, order: Answer, fds: list[int]) -> Answer:
+        """`fds`: program (shared object, or JSON of the sources), then the harness, if there is one."""
+        self.language = order["language"]
+        if order["harness"]:
+            self.harness = ctypes.CDLL(f"/proc/self/fd/{fds[1]}")
+        if self.language != "python":
+            try:
+                library = ctypes.CDLL(f"/proc/self/fd/{fds[0]}")
+                self.entry = getattr(library, order["name"])
+            except OSError as error:
+                raise Fault("load", str(error).replace(f"/proc/self/fd/{fds[0]}", "the program")) from error
+            except AttributeError as error:
+                raise Fault("entry", f"no symbol {order['name']!r}") from error
+            self.entry.restype = None
+        else:
+            self.entry = self._import(order, fds[0])
+        for fd in fds:
+            os.close(fd)
+        return {}
+
+    def _import(self, order: Answer, fd: int) -> Any:
+        import json
+
+        with os.fdopen(os.dup(fd), "rb") as file:
+            sources = json.loads(file.read())
+        folder = Path.cwd() / "program"
+        for path, text in sources.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, "utf-8", "surrogatepass")
+        sys.path.insert(0, str(folder))
+        scope: dict[str, Any] = {"__name__": "program", "__file__": str(folder / order["file"])}
+        try:
+            code = compile(sources[order["file"]], order["file"], "exec")
+        except (SyntaxError, ValueError, RecursionError) as error:
+            raise Fault("syntax", "".join(traceback.format_exception_only(error)).strip()) from error
+        _guarded(lambda: exec(code, scope))  # noqa: S102
+        entry = scope.get(order["name"])
+        if not callable(entry):
+            found = ", ".join(sorted(k for k, v in scope.items() if callable(v) and not k.startswith("_")))
+            raise Fault("entry", f"no function {order['name']!r}; functions here: {found or 'none'}")
+        return entry
+
+    def map(self, order: Answer, fds: list[int]) -> Answer:
+        if order["key"] in self.buffers:
+            self.buffers[order["key"]].add(order, fds)
+        else:
+            self.buffers[order["key"]] = Buffers(order, fds)
+        return {}
+
+    def drop(self, order: Answer) -> Answer:
+        self.results.clear()
+        self.buffers.pop(order["key"], None)
+        return {}
+
+    def run(self, order: Answer) -> Answer:
+        """Call once per set named; the answer holds nanoseconds per call."""
+        buffers = self.buffers[order["key"]]
+        flush = bool(order["flush"])
+        if self.language == "python":
+            return self._run_python(buffers, order, flush)
+        if self.harness is None:
+            sets = [buffers.arrays(i, buffers.inputs + buffers.outputs) for i in order["sets"]]
+            return {"ns": [self._call_plain(arrays, buffers.axes, flush) for arrays in sets]}
+        return {"ns": self._call_harness(buffers.prepared(order["sets"]), flush)}
+
+    def _call_plain(self, arrays: list[np.ndarray[Any, Any]], axes: list[int], flush: bool) -> int:
+        pointers = [ctypes.c_void_p(a.ctypes.data) for a in arrays]
+        numbers = [ctypes.c_int64(a) for a in axes]
+        if flush:
+            self._stream()
+        start = time.perf_counter_ns()
+        self.entry(*pointers, *numbers)
+        return time.perf_counter_ns() - start
+
+    def _call_harness(self, prepared: Prepared, flush: bool) -> list[int]:
+        assert self.harness is not None
+        calls = len(prepared.words)
+        ns, at, what = np.zeros(calls, np.uint64), ctypes.c_int(), ctypes.create_string_buffer(512)
+        code = self.harness.ksearch_run(
+            self.entry, _at(prepared.words), STRIDE, prepared.given, _at(prepared.ranges),
+            prepared.ranges.shape[1] if flush else 0, calls, _at(ns), ctypes.byref(at), what, 512,
+        )  # fmt: skip
+        if code == 2:
+            raise Fault("memory", "std::bad_alloc", at.value)
+        if code:
+            raise Fault("exception", what.value.decode("utf-8", "replace"), at.value)
+        result: list[int] = ns.tolist()
+        return result
+
+    def _flusher(self, arrays: list[np.ndarray[Any, Any]]) -> Callable[[], object]:
+        if self.harness is None:
+            return self._stream
+        flush, ranges = self.harness.ksearch_flush, _ranges([arrays])
+        return lambda: flush(_at(ranges), ranges.shape[1])
+
+    def _stream(self) -> None:
+        """Without a harness: push everything else out by walking through more memory than any cache holds."""
+        if self.scratch is None:
+            self.scratch = np.ones(_cache_bytes() // 4, np.float64)  # twice the cache
+        self.scratch += 1
+
+    def _run_python(self, buffers: Buffers, order: Answer, flush: bool) -> Answer:
+        self.results.clear()
+        self.key = order["key"]
+        passing = _parameters(self.entry) == len(buffers.inputs) + len(buffers.outputs)
+        prepared = []
+        for index in order["sets"]:
+            arrays = buffers.arrays(index, buffers.inputs)
+            outputs = buffers.arrays(index, buffers.outputs)
+            prepared.append((index, arrays + outputs if passing else arrays, self._flusher(arrays + outputs)))
+        clock, entry, taken = time.perf_counter_ns, self.entry, []
+        for index, arguments, flusher in prepared:
+            if flush:
+                flusher()
+            start = clock()
+            result = _guarded(lambda: entry(*arguments), index)  # noqa: B023
+            taken.append(clock() - start)
+            if not passing:
+                self.results.append((index, result))
+        return {"ns": taken}
+
+    def flush(self, order: Answer) -> Answer:
+        """Put these sets out of all caches, so that queued calls meet them as calls timed alone do."""
+        buffers = self.buffers[order["key"]]
+        if self.harness is None:
+            self._stream()
+        else:
+            for ranges in buffers.prepared(order["sets"]).ranges:
+                self.harness.ksearch_flush(_at(ranges), len(ranges))
+        return {}
+
+    def collect(self, order: Answer) -> Answer:
+        """Copy what a Python program returned into the output buffers, after all calls of the order."""
+        buffers = self.buffers.get(self.key)
+        for index, result in self.results if buffers else ():
+            assert buffers is not None
+            returned = result if isinstance(result, tuple) else (result,)
+            if len(returned) != len(buffers.outputs):
+                text = f"returned {len(returned)} values, wanted {len(buffers.outputs)}"
+                raise Fault("shape", text, index)
+            for target, layout, value in zip(
+                buffers.arrays(index, buffers.outputs), buffers.outputs, returned, strict=True
+            ):
+                _copy(target, layout, value, bool(order["exact"]), index)
+        self.results.clear()
+        return {}
+
+
+def _copy(target: np.ndarray[Any, Any], layout: Answer, value: Any, exact: bool, index: int) -> None:
+    name = layout["name"]
+    if exact and type(value) is not np.ndarray:
+        raise Fault("dtype", f"{name}: returned a {type(value).__name__}, wanted a plain numpy.ndarray", index)
+    array = np.asarray(value)
+    if array.shape != target.shape:
+        raise Fault("shape", f"{name}: shape {list(array.shape)}, wanted {layout['shape']}", index)
+    if exact and array.dtype != target.dtype:
+        raise Fault("dtype", f"{name}: dtype {array.dtype}, wanted {target.dtype}", index)
+    target[...] = array
+
+
+def _parameters(entry: Any) -> int:
+    code = getattr(entry, "__code__", None)
+    return int(code.co_argcount) if code is not None else -1
+
+
+def _guarded(step: Callable[[], Any], index: int = 0) -> Any:
+    """Run a Python program's code: whatever it raises is a fault of the program."""
+    try:
+        return step()
+    except MemoryError as error:
+        raise Fault("memory", f"MemoryError: {error}", index) from error
+    except SystemExit as error:
+        raise Fault("exit", f"SystemExit({error.code!r})", index) from error
+    except BaseException as error:  # boundary: foreign code
+        lines = traceback.format_exception(error)
+        raise Fault("exception", "".join(lines[-6:]).strip(), index) from error
+
+
+def _at(array: np.ndarray[Any, Any]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def _ranges(sets: list[list[np.ndarray[Any, Any]]]) -> np.ndarray[Any, Any]:
+    return np.array([[(a.ctypes.data, a.nbytes) for a in arrays] for arrays in sets], np.uint64)
+
+
+def _cache_bytes() -> int:
+    sizes = [1 << 20]
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = path.read_text().strip()
+        sizes.append(int(text[:-1]) << (10 if text.endswith("K") else 20))
+    return min(max(sizes), 256 << 20)
+
+
+def serve(fd: int) -> None:
+    """Answer orders until the coordinator closes."""
+    sock = socket.socket(fileno=fd)
+    me = Runner()
+    while True:
+        try:
+            order, fds = wire.recv(sock)
+        except wire.Closed:
+            return
+        try:
+            match order["do"]:
+                case "load":
+                    answer = me.load(order, fds)
+                case "map":
+                    answer = me.map(order, fds)
+                case _:
+                    answer = getattr(me, order["do"])(order)
+        except Fault as fault:
+            answer = fault.answer
+        except MemoryError:
+            answer = {"fault": "memory", "text": "MemoryError", "set": 0}
+        answer["token"] = order["token"]
+        wire.send(sock, answer)
