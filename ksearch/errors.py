@@ -61,3 +61,88 @@ class PromptTooLong(PromptError):
 
 class Unavailable(KSearchError):
     """Whoever was to answer did not: a model, a worker, a machine. The work is asked again."""
+
+
+class EvaluatorError(KSearchError):
+    """The task's own code or this machine is at fault: no program can be measured until that is cured."""
+
+
+class ModelSetupError(KSearchError):
+    """A model cannot be used at all: unknown name, missing package, missing key. Said before anything is spent."""
+
+
+class ModelError(Unavailable):
+    """A model gave no reply. The subclasses say why, and with it whether to ask again.
+
+    Attributes:
+        transient: the same call may work later.
+        retry_after_s: seconds that the provider asked to wait, where it said so.
+        maybe_billed: the provider may have worked, and charge for it: what was reserved counts as spent.
+        raw: what arrived, if anything, as it came.
+        tries: calls sent before giving up.
+    """
+
+    transient = True
+
+    def __init__(
+        self, message: str, *, retry_after_s: float | None = None, maybe_billed: bool = False, raw: bytes = b""
+    ) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        self.maybe_billed = maybe_billed
+        self.raw = raw
+        self.tries = 1
+
+
+class ModelUnavailable(ModelError):
+    """The provider cannot be reached, is overloaded or fails."""
+
+
+class ModelTimeout(ModelError):
+    """No whole reply within the time allowed. It may be billed, so it is not repeated without the caller's leave."""
+
+
+class RateLimited(ModelError):
+    """Too many calls at once: works again after a while."""
+
+
+class BadAnswer(ModelError):
+    """An answer that breaks the provider's own protocol: no JSON, no UTF-8, larger than is read."""
+
+
+class QuotaExhausted(ModelError):
+    """The account has no quota or money left: asking again does not help."""
+
+    transient = False
+
+
+class BadKey(ModelError):
+    """The provider does not accept the key."""
+
+    transient = False
+
+
+class ContextTooLong(ModelError):
+    """The prompt does not fit the model's context window."""
+
+    transient = False
+
+
+class BadModelRequest(ModelError):
+    """The provider rejects the request as such: unknown model, unknown parameter."""
+
+    transient = False
+
+
+class TranscriptExhausted(ModelError):
+    """A recorded transcript holds no (further) reply to this request."""
+
+    transient = False
+
+
+class BadInput(KSearchError):
+    """What a person gave on the command line cannot be used: a file, a name, a number."""
+
+
+class ConfigError(BadInput):
+    """A setting cannot be used. The message names where it came from: flag, environment, or file and key."""
