@@ -1,0 +1,141 @@
+"""new, run, resume: a search begins, and goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ksearch.cli import options as opt
+from ksearch.cli.boundary import say
+
+if TYPE_CHECKING:
+    from ksearch.config import Loaded
+    from ksearch.run import Run
+    from ksearch.store import Store
+
+NameOption = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Of the run. Default: TASK-1, -2, ...")]
+TaskOption = Annotated[str | None, typer.Option("--task", metavar="NAME|FOLDER", help="A bundled task, or a folder.")]
+Evaluations = Annotated[int | None, typer.Option(min=0, help="Budget: programs measured. Default: 120.")]
+Attempts = Annotated[int | None, typer.Option(min=0, help="Budget: programs written. Default: 3 per evaluation.")]
+Tokens = Annotated[int | None, typer.Option(min=0, help="Budget: tokens of all model calls.")]
+Usd = Annotated[float | None, typer.Option(min=0, help="Budget: money for model calls.")]
+Minutes = Annotated[float | None, typer.Option(min=0, help="Budget: working time.")]
+Stagnation = Annotated[int | None, typer.Option(min=1, help="Attempts without improvement that end an action.")]
+MaxNewNodes = Annotated[int | None, typer.Option(min=1, help="Actions that one plan may add.")]
+MaxDifficulty = Annotated[int | None, typer.Option(min=1, max=5, help="Harder actions wait for the easier ones.")]
+Language = Annotated[str | None, typer.Option(metavar="NAME", help="To write in. Default: the task's first.")]
+
+
+def new(
+    name: NameOption = None,
+    task: TaskOption = None,
+    evaluations: Evaluations = None,
+    attempts: Attempts = None,
+    tokens: Tokens = None,
+    usd: Usd = None,
+    minutes: Minutes = None,
+    stagnation: Stagnation = None,
+    max_new_nodes: MaxNewNodes = None,
+    max_difficulty: MaxDifficulty = None,
+    language: Language = None,
+    config: opt.ConfigOption = None,
+    store: opt.StoreOption = None,
+    as_json: opt.JsonOption = False,
+) -> None:
+    """Begin a run that is carried on by hand, or by agents, with `ask` and `tell`.
+
+    \b
+    Examples:
+      ksearch new --name by-hand --evaluations 3
+      ksearch new --task softmax --evaluations 20 --stagnation 5
+    """
+    flags = _flags(locals())
+    from ksearch.cli.opening import opened
+
+    loaded = load(flags, config)
+    with opened(store) as opened_store:
+        found = begin(opened_store, name, loaded)
+        if as_json:
+            opt.print_json({"run": found.id, "store": str(opened_store.name)})
+            return
+        print(f"run {found.id} is begun: {found.state.config.budget.evaluations} evaluations")
+        say(f"go on with: ksearch ask {found.id}")
+
+
+def _flags(given: dict[str, Any]) -> dict[str, Any]:
+    """What of a command's arguments is a setting of the run."""
+    return {k: v for k, v in given.items() if k not in ("name", "config", "store", "as_json", "quiet")}
+
+
+def load(flags: dict[str, Any], file: str | None) -> Loaded:
+    from ksearch import config
+
+    loaded = config.load(flags, file=file)
+    for note in loaded.notes:
+        say(f"note: {note}")
+    return loaded
+
+
+def begin(store: Store, name: str | None, loaded: Loaded) -> Run:
+    from ksearch.service import beginning
+
+    return beginning.begin(store, name, loaded)
+
+
+def run(
+    name: NameOption = None,
+    task: TaskOption = None,
+    model: Annotated[str | None, typer.Option("--model", metavar="PROVIDER:NAME", help="Who plans and writes.")] = None,
+    evaluations: Evaluations = None,
+    attempts: Attempts = None,
+    tokens: Tokens = None,
+    usd: Usd = None,
+    minutes: Minutes = None,
+    stagnation: Stagnation = None,
+    max_new_nodes: MaxNewNodes = None,
+    max_difficulty: MaxDifficulty = None,
+    language: Language = None,
+    config: opt.ConfigOption = None,
+    store: opt.StoreOption = None,
+    quiet: opt.QuietOption = False,
+    as_json: opt.JsonOption = False,
+) -> int:
+    """Search: begin a run and carry it on until its budget is spent.
+
+    Ctrl-C once finishes the step at hand and stops; twice stops at once. Nothing is lost either way.
+
+    \b
+    Examples:
+      ksearch run --task softmax --model openai:gpt-5 --evaluations 20
+      ksearch run --task ./my-kernel --model agent
+    """
+    flags = _flags(locals())
+    from ksearch.cli.driving import carry_on
+    from ksearch.cli.opening import opened
+
+    loaded = load(flags, config)
+    with opened(store) as opened_store:
+        return carry_on(begin(opened_store, name, loaded), quiet=quiet, as_json=as_json)
+
+
+def resume(
+    run: opt.RunArgument = None,
+    store: opt.StoreOption = None,
+    quiet: opt.QuietOption = False,
+    as_json: opt.JsonOption = False,
+) -> int:
+    """Go on with a run as it was begun. Several may work on one run at the same time: they share it.
+
+    What a killed driver held is handed out again at once; a reply that was stored is not asked, or paid, again.
+
+    \b
+    Examples:
+      ksearch resume
+      ksearch resume softmax-1
+    """
+    from ksearch.cli.driving import carry_on
+    from ksearch.cli.opening import opened_run
+
+    with opened_run(store, run) as found:
+        return carry_on(found, quiet=quiet, as_json=as_json)

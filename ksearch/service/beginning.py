@@ -1,0 +1,86 @@
+"""Beginning a run, and finding out later what it was begun with."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import ksearch
+from ksearch.codec import encode_event
+from ksearch.config import Loaded, RunConfig, recorded
+from ksearch.definition import TaskSpec
+from ksearch.errors import StoreError, TaskError
+from ksearch.events import AnyEvent, RunStarted
+from ksearch.run import Run
+from ksearch.state import State
+from ksearch.store import Store
+from ksearch.tasks import Task, load_task
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a run was begun with, as far as its log says. `task` None: a run without one."""
+
+    config: RunConfig
+    origins: Mapping[str, str]
+    task: Task | None
+
+    @property
+    def spec(self) -> TaskSpec | None:
+        return self.task.spec if self.task else None
+
+
+def begin(store: Store, name: str | None, loaded: Loaded) -> Run:
+    """Begin a run; its name is `name`, or made from the task's.
+
+    A run that was named but never begun, because its creation was interrupted, is begun now.
+
+    Raises:
+        TaskError: the task cannot be used.
+        StoreError: the name is taken or cannot be used.
+    """
+    task = load_task(loaded.config.task) if loaded.config.task else None
+    context = {"version": ksearch.__version__, **loaded.context()}
+    if task:
+        context |= {"task": task.name, "task_folder": str(task.folder.resolve()), "task_hash": task.hash}
+    name = name or _free_name(store, task.name if task else "run")
+    taken = {info.id: info.seq for info in store.runs()}
+    if taken.get(name):
+        raise StoreError(f"{store.name} already holds a run {name}: `ksearch resume {name}` goes on with it")
+    if name not in taken:
+        return Run.create(store, name, loaded.config.search, context)
+    store.append(name, 0, [encode_event(RunStarted(at=time.time(), config=loaded.config.search, context=context))])
+    return Run(store, name)
+
+
+def setting(state: State) -> Setting:
+    """Raises:
+    TaskError: the task's folder is gone, or was changed since: results would not be comparable.
+    """
+    loaded = recorded(state.context)
+    config, origins = (loaded.config, loaded.origins) if loaded else (RunConfig(), {})
+    folder = state.context.get("task_folder")
+    if not folder:
+        return Setting(config, origins, None)
+    task = load_task(folder)
+    if task.hash != state.context.get("task_hash"):
+        raise TaskError(
+            f"the task folder {folder} was changed since the run began, so old and new results cannot be compared. "
+            "Put it back as it was, or begin a new run"
+        )
+    return Setting(config, origins, task)
+
+
+def log_of(run: Run) -> list[AnyEvent]:
+    """The run's events, as what they are."""
+    return cast("list[AnyEvent]", run.log())
+
+
+def _free_name(store: Store, stem: str) -> str:
+    """STEM-1, STEM-2, ...: the first that comes after all that are there."""
+    pattern = re.compile(rf"{re.escape(stem)}-(\d+)")
+    numbers = [int(m[1]) for info in store.runs() if (m := pattern.fullmatch(info.id))]
+    return f"{stem}-{max(numbers, default=0) + 1}"
