@@ -51,7 +51,9 @@ def spent_out(state: State, now: float) -> str | None:
 
 
 def in_motion(state: State, now: float) -> bool:
-    """Whether any open cycle still waits for something that can come."""
+    """Whether any open cycle still waits for something that can come, were it what a plan leaves of its reservation."""
+    if not state.stopping and any(p.lease for p in state.pending.values()):
+        return True
     return any(_in_motion(state, node_id, cycle, now) for node_id, cycle in state.cycles.items())
 
 
@@ -67,7 +69,8 @@ def _in_motion(state: State, node_id: str, cycle: Cycle, now: float) -> bool:
 def can_go_on(state: State, pending: Pending, now: float) -> bool:
     """Work that nobody holds may be handed out again: measuring costs no call, nor does a reply that is stored."""
     free = pending.request.kind is Kind.EVALUATE or pending.received is not None
-    return pending.lease is None and (free or not out_of_calls(state, now))
+    limit = spent_out if pending.request.kind is Kind.PLAN else out_of_calls
+    return pending.lease is None and (free or not limit(state, now))
 
 
 def finished(state: State, now: float) -> str | None:

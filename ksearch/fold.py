@@ -70,10 +70,15 @@ def _leased(state: State, e: ev.Leased) -> State:
 
 
 def _expired(state: State, e: ev.Expired) -> State:
-    return _put_pending(state, replace(state.pending[e.request_id], lease=None))
+    pending = state.pending[e.request_id]
+    late = pending.lease is not None and pending.lease.deadline < e.at  # a driver that was killed does not count
+    lost = (*pending.lost, e.reason) if late else pending.lost
+    return _put_pending(state, replace(pending, lease=None, lost=lost))
 
 
 def _received(state: State, e: ev.Received) -> State:
+    if e.request_id not in state.reserved:
+        state = _give_back(state, e.request_id)
     held = state.reserved.get(e.request_id, Cost())
     usd = e.cost.usd if e.cost.usd is not None else held.usd or 0.0
     spent = Cost(state.spent.tokens + e.cost.tokens, (state.spent.usd or 0.0) + usd)
@@ -99,7 +104,19 @@ def _spend_reserved(state: State, request_id: str) -> State:
         return state
     held = state.reserved[request_id]
     spent = Cost(state.spent.tokens + held.tokens, (state.spent.usd or 0.0) + (held.usd or 0.0))
+    lapsed = (*state.lapsed.get(request_id, ()), held)
+    if held.tokens or held.usd:
+        state = replace(state, lapsed={**state.lapsed, request_id: lapsed})
     return replace(state, spent=spent, reserved={k: c for k, c in state.reserved.items() if k != request_id})
+
+
+def _give_back(state: State, request_id: str) -> State:
+    """The reply came after all: its price takes the place of the reservation, which is held again."""
+    *others, held = state.lapsed.get(request_id, (Cost(),))
+    spent = Cost(state.spent.tokens - held.tokens, max(0.0, (state.spent.usd or 0.0) - (held.usd or 0.0)))
+    lapsed = {**state.lapsed, request_id: tuple(others)}
+    state = replace(state, spent=spent, lapsed={k: costs for k, costs in lapsed.items() if costs})
+    return replace(state, reserved={**state.reserved, request_id: held})
 
 
 # --- replies -----------------------------------------------------------------------------------------------------
@@ -108,9 +125,7 @@ def _spend_reserved(state: State, request_id: str) -> State:
 def _planned(state: State, e: ev.Planned) -> State:
     state, request = _answered(state, e.request_id)
     state = replace(state, tree=trees.edit_all(state.tree, e.edits))
-    if request.why == EMPTY and not trees.frontier(state.tree):
-        return replace(state, exhausted="the frontier is empty and the planner has nothing to add")
-    return _plan_seen(state, request)
+    return _plan_seen(state, request, "the frontier is empty and the planner has nothing to add")
 
 
 def _plan_refused(state: State, e: ev.PlanRefused) -> State:
@@ -121,12 +136,13 @@ def _plan_refused(state: State, e: ev.PlanRefused) -> State:
 
 def _plan_abandoned(state: State, e: ev.PlanAbandoned) -> State:
     state, request = _answered(state, e.request_id)
-    if request.why == EMPTY:
-        state = replace(state, exhausted=f"planner_failed: {e.reason}")
-    return _plan_seen(replace(state, withdrawn=state.withdrawn | {e.request_id}), request)
+    state = replace(state, withdrawn=state.withdrawn | {e.request_id})
+    return _plan_seen(state, request, f"planner_failed: {e.reason}")
 
 
-def _plan_seen(state: State, request: Request) -> State:
+def _plan_seen(state: State, request: Request, exhausted: str) -> State:
+    if request.why == EMPTY and not (state.cycles or state.plans_due or trees.frontier(state.tree)):
+        return replace(state, exhausted=exhausted)
     return replace(state, plans_due=tuple(d for d in state.plans_due if d != (request.node_id, request.why)))
 
 

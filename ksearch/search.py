@@ -69,7 +69,8 @@ def _wanted(state: State, now: float) -> Iterator[Request]:
         if (node_id, why) not in out:
             yield _new(state, Kind.PLAN, node_id, why=why)
     for node_id, cycle in state.cycles.items():
-        if not cycle.single and (len(cycle.round) < state.config.width or not cycle.unresolved):
+        behind = cycle.unresolved and cycle.unresolved[0].round < cycle.attempts[-1].round  # somebody submitted one
+        if not (cycle.single or behind) and (len(cycle.round) < state.config.width or not cycle.unresolved):
             yield _new(state, Kind.WRITE, node_id, cycle.best_id or cycle.base_id)
     # a plan that is due changes the tree: a new cycle started on the old one would forestall it
     if len(state.cycles) + len(state.plans_due) < state.config.max_active and (node := select(state)):
@@ -131,8 +132,8 @@ def tell(state: State, request_id: str, reply: Reply, now: float, holder: Holder
     pending = state.pending.get(request_id)
     if pending is None:
         return _late(state, request_id, now)
-    if isinstance(reply, Lost) and holder and pending.lease and pending.lease.holder != holder:
-        return []  # an earlier holder gives up what somebody else works on by now
+    if isinstance(reply, Lost) and (not pending.lease or (holder and pending.lease.holder != holder)):
+        return []  # its loss is known already, or somebody else works on it by now
     return following(state, [_told(state, pending, reply, now)], now)
 
 
@@ -215,21 +216,24 @@ def _next(state: State, now: float) -> ev.Event | None:
 
 def _judge(state: State, node_id: str, cycle: Cycle, now: float) -> ev.Judged | None:
     """Attempts count in the order of their requests. Only a paired interval above 1 is an improvement."""
-    index = next((i for i, a in enumerate(cycle.attempts) if a.judged is None), None)
+    # at the end, those that will never come hold up nobody
+    ending = (state.stopping or spent_out(state, now)) and not in_motion(state, now)
+    index = next((i for i, a in enumerate(cycle.attempts) if a.judged is None and (a.verdict or not ending)), None)
     if index is None or cycle.attempts[index].verdict is None:
         return None
     done = state.evaluations.get(cycle.attempts[index].program_id or "")
     if done is None or done.speedup is None or cycle.attempts[index].verdict is not Verdict.PASSED:
         return ev.Judged(at=now, node_id=node_id, attempt=index, improved=False, beats_parent=False, new_best=False)
-    best, parent = versus(state, done, cycle.best_id), versus(state, done, cycle.base_id) or done.speedup
+    best, parent = versus(state, done, cycle.best_id), versus(state, done, cycle.base_id)
+    parent = parent if cycle.base_id else done.speedup
     run_best = versus(state, done, state.best_id)
     return ev.Judged(
         at=now,
         node_id=node_id,
         attempt=index,
-        improved=best is None or best.faster,
-        beats_parent=parent.faster,
-        new_best=run_best is None or run_best.faster,
+        improved=best.faster if best else cycle.best_id is None,
+        beats_parent=parent is not None and parent.faster,
+        new_best=run_best.faster if run_best else state.best_id is None,
         versus_best=best,
         versus_parent=parent,
     )

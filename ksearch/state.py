@@ -74,6 +74,7 @@ class State:
     evaluated: int = 0
     spent: Cost = field(default_factory=Cost)
     reserved: Mapping[str, Cost] = field(default_factory=dict)  # by request id, not settled yet
+    lapsed: Mapping[str, tuple[Cost, ...]] = field(default_factory=dict)  # spent for want of a reply, by request id
     unpriced: int = 0  # calls whose price nobody knows
     worked_s: float = 0.0  # time while work was out under a living lease
     last_at: float = 0.0
@@ -92,7 +93,8 @@ def working_s(state: State, now: float) -> float:
 
 def was_asked(state: State, request_id: str) -> bool:
     number = request_id.removeprefix("r")
-    return number.isascii() and number.isdigit() and int(number) < state.asked and request_id == f"r{int(number)}"
+    short = number.isascii() and number.isdigit() and len(number) < 16  # Python refuses to read thousands of digits
+    return short and int(number) < state.asked and request_id == f"r{int(number)}"
 
 
 def measured_or_waiting(state: State, program_id: str) -> str | None:
@@ -103,11 +105,14 @@ def measured_or_waiting(state: State, program_id: str) -> str | None:
 
 
 def versus(state: State, done: Evaluation, other_id: str | None) -> Ratio | None:
-    """Other's time / ours. Unpaired (the other was not there when we were timed): the widest that both allow."""
+    """Other's time / ours. Unpaired (the other was not there when we were timed): the widest that both allow.
+
+    None: there is no other, or it was timed on another model of device, which says nothing.
+    """
     if other_id is None or done.speedup is None:
         return None
     other = state.evaluations[other_id].speedup
-    if other is None or other_id in done.against:
+    if other is None or other_id in done.against or state.evaluations[other_id].device != done.device:
         return done.against.get(other_id)
     mine = done.speedup
     return Ratio(mine.value / other.value, mine.low / other.high, mine.high / other.low)

@@ -88,7 +88,9 @@ def submit(
         raise InvalidCommand(f"no room for another program, {why}: raise it with `ksearch command RUN budget`")
     if state.stopping:
         raise InvalidCommand(f"the run is stopping ({state.stopping}): `ksearch resume` it first")
-    created = _created(state, node_id, title or f"submitted by {author}", bool(members))
+    for member in members:
+        _program(state, member)
+    created = _created(state, node_id, title.strip() or f"submitted by {author}", bool(members))
     event = ev.Submitted(
         at=now,
         node_id=created.id if created else node_id,
