@@ -21,6 +21,7 @@ class EvaluatorOptions:
     target_half_width: float = 0.004  # stop when the 95% interval of the log ratio is this narrow
     call_target_ms: float = 1.0  # calls of one turn are queued until they take about this long
     confirm: bool = True  # measure a new best again in fresh processes on unseen seeds and shapes
+    confirm_all: bool = False  # confirm every program that passes, not only a new best: for `ksearch verify`
     confirm_budget_s: float = 1.5
     outside_batch_ms: float = 50.0  # length of the queued calls that the outside clock judges
     screen_ratio: float = 0.4  # hopeless: surely under this fraction of the incumbent's speed
