@@ -1,0 +1,262 @@
+"""Models behind an HTTP API, through pydantic-ai. Imported only when such a model is opened.
+
+One call is one exchange over a client of its own: no connection or event loop outlives it, so a call can be made from
+any thread and cut off at its deadline. A fresh TLS handshake costs about 0.1 s, a reply many seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai import (
+    CachePoint,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    UserPromptPart,
+)
+from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ContentFilterError,
+    ModelConnectionError,
+    ModelRequestTimeout,
+    ModelTimeoutError,
+    UserError,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.settings import ModelSettings
+
+from ksearch.errors import BadAnswer, BadModelRequest, ModelError, ModelSetupError, ModelTimeout, ModelUnavailable
+from ksearch.models.base import Answer, Call, Price
+from ksearch.models.classify import clean, http_error, message_of
+from ksearch.models.exchange import Exchange, TooLarge, WrongHost, read_body
+from ksearch.models.providers import Endpoint, build
+
+_CACHE_MARKS = frozenset({"anthropic"})  # others cache a repeated front by themselves, or need no marks
+# The library's parser meets whatever a server sends, and fails in many ways when that is odd.
+_READING = (ValueError, LookupError, TypeError, AttributeError)
+_FINISHES = {"stop": "stop", "length": "length", "content_filter": "content_filter", "tool_calls": "tool_call"}
+
+
+class ProviderModel:
+    """A model of one provider at one address.
+
+    Args:
+        endpoint: where, and with which key.
+        price: for a model that no price list knows; without it such a model's cost stays unknown.
+        context_tokens: size of the context window, where the library does not know it.
+    """
+
+    def __init__(self, endpoint: Endpoint, price: Price | None = None, context_tokens: int | None = None) -> None:
+        self.endpoint = endpoint
+        self.price = price
+        self.name = f"{endpoint.provider.name}:{endpoint.model}"
+        self.context_tokens = context_tokens
+        self._who = self.name + (f" at {endpoint.base_url}" if endpoint.custom else "")
+        # Said in the notes of each answer, by what was really sent.
+        warnings.filterwarnings("ignore", message="Sampling parameters .* are not supported")
+        asyncio.run(self._probe())
+
+    async def _probe(self) -> None:
+        """Build the model once without sending anything, so that a missing package shows before a search begins."""
+        async with self._exchange().client(1.0) as client:
+            model = build(self.endpoint, client)
+            if self.context_tokens is None and not self.endpoint.custom:
+                self.context_tokens = model.profile.get("context_window")
+
+    def _exchange(self) -> Exchange:
+        return Exchange(self.endpoint.base_url, self.endpoint.custom, self.endpoint.api_key)
+
+    def complete(self, call: Call) -> Answer:
+        """Ask once. Not to be called where an asyncio loop runs (use a thread there).
+
+        Raises:
+            ModelError: there is no reply.
+        """
+        began = time.monotonic()
+        exchange = self._exchange()
+        notes: list[str] = []
+        try:
+            answer = self._ask(call, exchange, notes, schema=call.json_schema is not None)
+        except BadModelRequest as error:
+            if call.json_schema is None or not _about_schema(str(error)):
+                raise
+            notes.append("the endpoint takes no JSON schema: the form of the reply was asked for in words only")
+            exchange = self._exchange()
+            answer = self._ask(call, exchange, notes, schema=False)
+        return self._finish(answer, call, exchange, notes, time.monotonic() - began)
+
+    def _ask(self, call: Call, exchange: Exchange, notes: list[str], *, schema: bool) -> Answer:
+        try:
+            response = asyncio.run(self._send(call, exchange, schema=schema))
+        except ContentFilterError:
+            return Answer("", exchange.body, "content_filter", self.endpoint.model)
+        except UserError as error:
+            raise ModelSetupError(f"{self._who}: {error}") from None
+        except (AgentRunError, TooLarge, WrongHost, RecursionError, *_READING) as error:
+            salvaged = self._salvage(error, exchange, call)
+            notes.append("the response is not quite in the provider's own form; its text and usage were read directly")
+            return salvaged
+        return self._answer(response, exchange)
+
+    async def _send(self, call: Call, exchange: Exchange, *, schema: bool) -> ModelResponse:
+        settings = ModelSettings(timeout=call.timeout_s, request_timeout=call.timeout_s, max_retries=0)
+        if call.max_tokens is not None:
+            settings["max_tokens"] = call.max_tokens
+        if call.temperature is not None:
+            settings["temperature"] = call.temperature
+        parameters = ModelRequestParameters()
+        if schema and call.json_schema is not None:
+            form = OutputObjectDefinition(json_schema=dict(call.json_schema), name="reply")
+            parameters = ModelRequestParameters(output_mode="native", output_object=form)
+        async with exchange.client(call.timeout_s) as client:
+            model = build(self.endpoint, client)
+            return await model_request(
+                model, [self._message(call)], model_settings=settings, model_request_parameters=parameters
+            )
+
+    def _message(self, call: Call) -> ModelRequest:
+        marked = call.stable and self.endpoint.provider.name in _CACHE_MARKS
+        user = UserPromptPart([call.stable, CachePoint(), call.prompt] if marked else call.user_text)
+        return ModelRequest([SystemPromptPart(call.system), user] if call.system else [user])
+
+    def _salvage(self, error: Exception, exchange: Exchange, call: Call) -> Answer:
+        """An answer out of what arrived, where it holds one; else the error it stands for."""
+        if exchange.wrong_host:
+            raise BadModelRequest(
+                f"{self._who}: a request to {exchange.wrong_host} was stopped, so that the key stays home"
+            )
+        if exchange.status is not None and exchange.status >= 300:
+            raise http_error(self._who, exchange.status, exchange.headers, exchange.body) from None
+        if exchange.too_large:
+            raise BadAnswer(f"{self._who} sent more than is read of one response", maybe_billed=True) from None
+        answer = from_chat_body(exchange.body, self.endpoint.model)
+        if answer is not None:
+            return answer
+        raise self._no_answer(error, exchange, call) from None
+
+    def _no_answer(self, error: Exception, exchange: Exchange, call: Call) -> ModelError:
+        if isinstance(error, ModelRequestTimeout | ModelTimeoutError):
+            reached = not _never_connected(error)
+            message = f"{self._who} gave no whole reply within {call.timeout_s:g} s"
+            return ModelTimeout(message, maybe_billed=reached, raw=exchange.body)
+        if isinstance(error, ModelConnectionError):
+            sent = not _never_connected(error)
+            what = "broke the connection off" if sent else "cannot be reached"
+            return ModelUnavailable(f"{self._who} {what}: {_cause(error)}", maybe_billed=sent, raw=exchange.body)
+        if exchange.status is None:
+            return ModelUnavailable(f"{self._who}: {clean(str(error))}")
+        said = message_of(exchange.body[:5_000].decode("utf-8", "replace"))
+        return BadAnswer(
+            f"{self._who} sent no valid response: {said or 'an empty one'}", maybe_billed=True, raw=exchange.body
+        )
+
+    def _answer(self, response: ModelResponse, exchange: Exchange) -> Answer:
+        text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+        # The library takes <think> tags out of a chat completion, closed or not: a draft would pass for the reply.
+        if (direct := from_chat_body(exchange.body, self.endpoint.model)) is not None:
+            text = direct.text
+        thinking = any(isinstance(part, ThinkingPart) for part in response.parts)
+        refusal = _refusal_text(read_body(exchange.body) or {})
+        usage = response.usage
+        measured = not usage.unmeasured_requests
+        return Answer(
+            text=text or refusal,
+            raw=exchange.body,
+            finish="refusal" if refusal and not text else response.finish_reason,
+            model=response.model_name or self.endpoint.model,
+            tokens_in=usage.input_tokens if measured else None,
+            tokens_out=usage.output_tokens if measured else None,
+            tokens_cached=usage.cache_read_tokens if measured else None,
+            tokens_reasoning=usage.output_reasoning_tokens if measured else None,
+            usd=None if self.endpoint.custom else _list_price(response),
+            notes=("the reply holds only reasoning",) if thinking and not text else (),
+        )
+
+    def _finish(self, answer: Answer, call: Call, exchange: Exchange, notes: list[str], seconds: float) -> Answer:
+        sent = exchange.sent
+        if call.temperature is not None and "temperature" not in str(sent):
+            notes.append(f"temperature {call.temperature:g} was not sent: this model does not take it")
+        if call.max_tokens is not None and not any("max" in key.lower() for key in _keys(sent)):
+            notes.append(f"the limit of {call.max_tokens} tokens was not sent: this model does not take one")
+        usd = answer.usd
+        if self.price is not None:
+            usd = self.price.usd(answer.tokens_in, answer.tokens_out, answer.tokens_cached)
+        return replace(answer, usd=usd, seconds=seconds, sent=sent, notes=(*answer.notes, *notes))
+
+
+def _keys(value: object) -> list[str]:
+    if not isinstance(value, Mapping):
+        return []
+    return [str(key) for key in value] + [key for inner in value.values() for key in _keys(inner)]
+
+
+def _about_schema(message: str) -> bool:
+    return any(word in message.lower() for word in ("response_format", "json_schema", "text.format", "output_config"))
+
+
+def _never_connected(error: BaseException) -> bool:
+    phase = getattr(error, "phase", None)
+    return str(getattr(phase, "value", phase)) == "connect"
+
+
+def _cause(error: BaseException) -> str:
+    inner = error.__cause__ or error.__context__
+    while inner is not None and (inner.__cause__ or inner.__context__):
+        inner = inner.__cause__ or inner.__context__
+    return clean(str(inner or error) or type(inner or error).__name__)
+
+
+def _list_price(response: ModelResponse) -> float | None:
+    """US dollars by the price list, or None where the model is not in it: unknown is not free."""
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, ValueError, AssertionError):
+        return None
+
+
+def _refusal_text(body: Mapping[str, Any]) -> str:
+    """The words of a chat completion's own "refusal" field."""
+    message = _message_of(body)
+    refusal = message.get("refusal") if message else None
+    return refusal if isinstance(refusal, str) else ""
+
+
+def _message_of(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = first.get("message") if isinstance(first, dict) else None
+    return message if isinstance(message, dict) else None
+
+
+def from_chat_body(body: bytes, model: str) -> Answer | None:
+    """A chat completion read directly: its text as it came, also where the library cannot read the rest."""
+    data = read_body(body)
+    message = _message_of(data) if data else None
+    if data is None or message is None:
+        return None
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [content]
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    usage = data.get("usage")
+    counts = usage if isinstance(usage, dict) else {}
+    numbers = {key: value for key, value in counts.items() if isinstance(value, int) and value >= 0}
+    finish = data["choices"][0].get("finish_reason")
+    named = data.get("model")
+    return Answer(
+        text="".join(text for text in texts if isinstance(text, str)),
+        raw=body,
+        finish=_FINISHES.get(finish) if isinstance(finish, str) else None,
+        model=named if isinstance(named, str) else model,
+        tokens_in=numbers.get("prompt_tokens"),
+        tokens_out=numbers.get("completion_tokens"),
+    )
