@@ -171,10 +171,8 @@ def hardware_sheet(hardware: Hardware, ceilings: Mapping[str, Any] | None = None
             that are missing are left out of the sheet.
         threads: what the task grants.
     """
-    lines = [
-        f"CPU: {hardware.model}, {hardware.architecture}; {hardware.cores} usable cores, "
-        f"the task grants {threads} thread{'' if threads == 1 else 's'}"
-    ]
+    cores, granted = _plural(hardware.cores, "usable core"), _plural(threads, "thread")
+    lines = [f"CPU: {hardware.model}, {hardware.architecture}; {cores}, the task grants {granted}"]
     if hardware.simd:
         width = hardware.vector_bytes
         registers = f"; {hardware.vector_registers} vector registers of {width} bytes" if width else ""
@@ -189,6 +187,10 @@ def hardware_sheet(hardware: Hardware, ceilings: Mapping[str, Any] | None = None
     lines += [f"Memory: {_size(hardware.memory_bytes)}"] if hardware.memory_bytes else []
     lines += _ceilings(ceilings or {})
     return "\n".join(lines)
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _cache(cache: CacheLevel) -> str:

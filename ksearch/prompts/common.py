@@ -30,6 +30,9 @@ def section(
 ) -> Section:
     """A section of a template with a body; without one, the section is left out."""
 
+    if not least and grow is None:
+        return Section(name, stable=stable)
+
     def whole(body: str) -> str:
         return template.fill(name, body=body, **values) if body else ""
 
@@ -107,10 +110,10 @@ def standing(done: Evaluation | None) -> str:
 def rivals(view: PromptView, program_id: str | None) -> dict[str, str]:
     """Programs that a table compares with, and what they are called there."""
     cycle = view.state.cycles.get(view.request.node_id)
-    named = {
-        view.parent_program_id: "parent",
-        cycle.best_id if cycle else None: "cycle's best",
+    named = {  # the last name given to an id stays
         view.state.best_id: "run's best",
+        cycle.best_id if cycle else None: "cycle's best",
+        view.parent_program_id: "parent",
     }
     return {id: name for id, name in named.items() if id and id != program_id}
 

@@ -262,7 +262,7 @@ def _assessment(template: Template, view: PromptView) -> Section:
 
 
 def _refused(template: Template, view: PromptView) -> Section:
-    least = "\n".join(f"- {one_line(reason, 600)}" for reason in view.refusals[-3:])
+    least = "\n".join(f"- {quoted(reason, 600)}" for reason in view.refusals[-3:])
     return common.section(template, "refused", least=least)
 
 

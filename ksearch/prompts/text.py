@@ -36,8 +36,8 @@ def quoted(text: str, limit: int = 160) -> str:
 
 
 def cell(text: str, limit: int = 60) -> str:
-    """Foreign text in a table's cell."""
-    return one_line(text, limit).replace("|", "/")
+    """Foreign text in a table's cell, or at the start of a list item: no mark of Markdown begins it."""
+    return one_line(text, limit).replace("|", "/").replace("`", "'").lstrip("#~>+-=*_ ")
 
 
 def clip(text: str, limit: int) -> str:

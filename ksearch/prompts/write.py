@@ -146,14 +146,14 @@ def _last(template: Template, view: PromptView) -> Section:
     for number, attempt in reversed(_done(view)):
         program = view.source_of(attempt.program_id) if attempt.program_id else None
         if program is None or attempt.program_id == view.request.program_id:
-            return common.section(template, "last", what="")
+            return common.section(template, "last")
         what = f"attempt {number}, {attempt.verdict}"
 
         def grow(limit: int, shown: Program = program) -> str:
             return common.sources(shown, limit)
 
         return common.section(template, "last", grow=grow, share=0.4, priority=2, what=what)
-    return common.section(template, "last", what="")
+    return common.section(template, "last")
 
 
 def _said(template: Template, view: PromptView) -> Section:
@@ -187,6 +187,9 @@ def _goal(view: PromptView) -> str:
     if judged and not judged.improved:
         parts = f" ({ratio(judged.versus_best)} over the best of this action)" if judged.versus_best else ""
         return f"The last attempt was right but no improvement{parts}: carry the action out better."
+    if judged and not judged.beats_parent and not view.node.action.enabling:
+        parts = f" ({ratio(judged.versus_parent)})" if judged.versus_parent else ""
+        return f"The last attempt is right, but not faster than the parent's program{parts}: make the action pay."
     return "The last attempt improved: go further in the same direction."
 
 
@@ -198,9 +201,9 @@ def _render_brief(view: PromptView, max_tokens: int) -> Prompt:
     title = one_line(task.title or task.name)
     action = view.node.action
     program, what = base_program(view)
-    intent = one_line(action.title, 200)
+    intent = quoted(action.title, 200)
     if action.rationale.strip():
-        intent += "\n" + one_line(action.rationale, 400)
+        intent += f"\nWhy: {quoted(action.rationale, 400)}"
     sections = [
         common.fixed(template, "task", stable=True, title=title, definition=taskparts.short_definition(task, language)),
         common.fixed(
@@ -224,11 +227,11 @@ def _render_brief(view: PromptView, max_tokens: int) -> Prompt:
 def _brief_last(template: Template, view: PromptView) -> Section:
     failed = [a for _, a in _done(view)[-1:] if a.verdict is not Verdict.PASSED]
     if not failed:
-        return common.section(template, "last", what="")
+        return common.section(template, "last")
     attempt = failed[0]
     done = view.evaluation(attempt.program_id)
     log = log_block(done, 700) if done and attempt.verdict is done.verdict else ""
-    reason = one_line(attempt.reason, 300) or "no reason given"
+    reason = quoted(attempt.reason, 300) if attempt.reason else "no reason given"
 
     def grow(limit: int) -> str:
         whole = f"{reason}\n\n{log}" if log else reason

@@ -67,7 +67,7 @@ def passed(program_id: str, speedup: float, against: dict[str, float], flags: tu
 
 
 def failed(program_id: str, verdict: Verdict, reason: str, log: str = "") -> Evaluation:
-    return Evaluation(program_id, verdict, reason=reason, stage="build", log=log)
+    return Evaluation(program_id, verdict, reason=reason, stage="build" if log else "check", log=log)
 
 
 @dataclass
