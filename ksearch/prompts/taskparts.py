@@ -107,7 +107,7 @@ def short_definition(task: TaskSpec, language: str) -> str:
     """The least that a small model needs."""
     signature = abi_line(task, language)
     shapes = "; ".join(f"{t.name} is {t.dtype}[{', '.join(map(str, t.shape))}]" for t in (*task.inputs, *task.outputs))
-    description = fenced(head(task.description.strip(), 800), "text") if task.description.strip() else ""
+    description = fenced(head(task.description.strip(), 2000), "text") if task.description.strip() else ""
     return "\n\n".join(p for p in (description, signature, f"Row-major: {shapes}.") if p)
 
 
