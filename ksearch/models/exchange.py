@@ -7,6 +7,8 @@ host, and bound how much is read.
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 MAX_RESPONSE_BYTES = 24_000_000
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 # Content of the request, and what says nothing about how the model was asked.
 _NO_PARAMETERS = frozenset(
     "messages input instructions system contents systemInstruction system_instruction prompt stream tools store".split()  # noqa: SIM905
@@ -78,6 +81,10 @@ class Exchange:
                 request.headers.pop(header, None)
             if not self.api_key:
                 request.headers.pop("Authorization", None)
+        secrets = _foreign_secrets(self.api_key)
+        for header, value in list(request.headers.items()):
+            if value.split(" ")[-1] in secrets:
+                del request.headers[header]
         try:
             body = json.loads(request.content)
         except ValueError:
@@ -94,11 +101,17 @@ class Exchange:
 
 
 def _brief(value: object) -> object:
-    """A parameter short enough to show: a schema is named by its kind."""
+    """A parameter short enough to show: the body of a schema, or of anything long, is left out, its keys stay."""
+    if isinstance(value, dict):
+        return {key: "…" if key.lower().endswith("schema") else _brief(inner) for key, inner in value.items()}
     text = json.dumps(value)
-    if len(text) <= 200:
-        return value
-    return {"type": value["type"]} if isinstance(value, dict) and "type" in value else text[:200] + "…"
+    return value if len(text) <= 200 else text[:200] + "…"
+
+
+def _foreign_secrets(own: str) -> frozenset[str]:
+    """Values of environment variables that look like keys, but are not this model's."""
+    named = (value for name, value in os.environ.items() if _SECRET_NAME.search(name))
+    return frozenset(value.strip() for value in named if len(value.strip()) >= 8) - {own}
 
 
 def _origin(url: str) -> str:

@@ -114,7 +114,7 @@ class TestAnAnswer:
             answer = open_at(server).complete(dataclasses.replace(CALL, json_schema=plan_schema()))
         form = server.requests[0].body["response_format"]
         assert form["json_schema"]["schema"]["required"] == ["edits"]
-        assert answer.sent["response_format"] == {"type": "json_schema"}
+        assert answer.sent["response_format"] == {"type": "json_schema", "json_schema": "…"}
 
     def test_from_an_endpoint_without_schemas_says_so(self) -> None:
         call = dataclasses.replace(CALL, json_schema=plan_schema())
@@ -337,3 +337,64 @@ class TestKeys:
     def test_are_not_shown_by_a_repr(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-own")
         assert "sk-own" not in repr(open_model("openai:gpt-5"))
+
+
+class TestOtherProtocols:
+    """Where the packages of these providers are installed."""
+
+    @pytest.fixture
+    def at(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, ModelServer], None]:
+        def move(provider: str, server: ModelServer) -> None:
+            home = server.url.removesuffix("/v1")
+            monkeypatch.setitem(PROVIDERS, provider, dataclasses.replace(PROVIDERS[provider], base_url=home))  # type: ignore[arg-type]
+            monkeypatch.setenv(PROVIDERS[provider].key_env, "key-of-its-own")
+
+        return move
+
+    def test_anthropic(self, at: Callable[[str, ModelServer], None], monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("anthropic")
+        monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "another-token")
+        message = {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "content": [{"type": "text", "text": "hello"}],
+            "stop_reason": "max_tokens",
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": 10,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 90,
+                "output_tokens": 20,
+            },
+        }
+        with ModelServer([status(529), raw(json.dumps(message).encode())]) as server:
+            at("anthropic", server)
+            call = dataclasses.replace(CALL, max_tokens=99)
+            answer = open_model("anthropic:claude-sonnet-4-5", retries=QUICK).complete(call)
+        assert (answer.text, answer.finish, answer.tries) == ("hello", "length", 2)
+        assert (answer.tokens_in, answer.tokens_cached) == (100, 90)
+        assert answer.usd is not None
+        parts = server.requests[-1].body["messages"][0]["content"]
+        assert [part["text"] for part in parts] == ["the task\n", "write it"]
+        assert "cache_control" in parts[0]  # the stable part ends where the provider may cache
+        headers = json.dumps(dict(server.requests[-1].headers))
+        assert "key-of-its-own" in headers
+        assert "another-token" not in headers
+
+    def test_google(self, at: Callable[[str, ModelServer], None]) -> None:
+        pytest.importorskip("google.genai")
+        body = {
+            "candidates": [{"content": {"role": "model", "parts": [{"text": "hello"}]}, "finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 20, "thoughtsTokenCount": 7},
+            "modelVersion": "gemini-2.5-flash",
+        }
+        call = dataclasses.replace(CALL, max_tokens=99, json_schema=plan_schema())
+        with ModelServer([raw(json.dumps(body).encode())]) as server:
+            at("google", server)
+            answer = open_model("google:gemini-2.5-flash", retries=QUICK).complete(call)
+        assert (answer.text, answer.tokens_in, answer.tokens_out, answer.tokens_reasoning) == ("hello", 100, 27, 7)
+        assert answer.usd is not None
+        assert answer.notes == ()
+        assert server.requests[0].headers["x-goog-api-key"] == "key-of-its-own"
