@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from ksearch.definition import Workload
 from ksearch.errors import EvaluatorError, TaskError
 from ksearch.evaluators.local import LocalEvaluator, Measured
 from ksearch.evaluators.options import EvaluatorOptions
@@ -26,6 +27,7 @@ from ksearch.tasks import Task, load_task
 from ksearch.types import Evaluation, Program, Verdict
 
 PROBE_LIMIT_S = 300.0
+TRIES = 3
 CURE = "Correct the program or the reference; where both are right, loosen the tolerance."
 WRONG = (Verdict.WRONG_VALUES, Verdict.NON_FINITE, Verdict.STALE_OUTPUT, Verdict.LOWER_PRECISION)
 
@@ -146,17 +148,32 @@ def _messages(fd: int, deadline: float) -> Iterator[dict[str, Any]]:
 
 
 def _evaluator_rows(task: Task, factory: EvaluatorFactory) -> Iterator[Row]:
-    """Candidates may be limited to C++; impostors are Python, and may use what the task forbids."""
-    open_to_all = replace(task.spec, languages=tuple({*task.spec.languages, "python"}), forbid=())
     try:
-        with factory(replace(task, spec=open_to_all)) as evaluator:
+        with factory(_opened(task, task.spec.workloads)) as evaluator:
             for name, program in {"baseline": task.baseline, **_strong(task)}.items():
-                yield _passes(f"{name} passes", evaluator.evaluate(program))
+                yield _passes(f"{name} passes", _calmly(evaluator, program))
+        # A workload of one element refuses nearly everything: impostors have to fail where it counts.
+        with factory(_opened(task, tuple(w for w in task.spec.workloads if w.timed))) as evaluator:
             for impostor in impostors(task):
                 found = evaluator.evaluate(impostor.program)
                 yield _accepted(impostor, found) if impostor.passes else _refused(impostor, found)
     except EvaluatorError as error:
         yield Row("baseline passes", Status.FAIL, str(error), CURE)
+
+
+def _opened(task: Task, workloads: tuple[Workload, ...]) -> Task:
+    """Candidates may be limited to C++; impostors are Python, and may use what the task forbids."""
+    languages = tuple({*task.spec.languages, "python"})
+    return replace(task, spec=replace(task.spec, languages=languages, forbid=(), workloads=workloads))
+
+
+def _calmly(evaluator: Measures, program: Program) -> Measured:
+    """Asked again where clocks disagree: on a busy machine that is no fault of the task."""
+    for _ in range(TRIES - 1):
+        measured = evaluator.evaluate(program)
+        if not isinstance(measured.evaluation, Evaluation) or measured.evaluation.verdict is not Verdict.FORGED:
+            return measured
+    return evaluator.evaluate(program)
 
 
 def _strong(task: Task) -> dict[str, Program]:

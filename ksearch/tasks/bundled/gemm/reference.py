@@ -11,8 +11,8 @@ def inputs(axes: dict[str, int], rng: np.random.Generator) -> dict[str, np.ndarr
     """Normal entries; b is scaled so that the entries of c are of size 1 whatever k is."""
     m, n, k = axes["m"], axes["n"], axes["k"]
     return {
-        "a": rng.standard_normal((m, k)).astype(np.float32),
-        "b": (rng.standard_normal((k, n)) / math.sqrt(k)).astype(np.float32),
+        "a": rng.standard_normal((m, k), dtype=np.float32),
+        "b": rng.standard_normal((k, n), dtype=np.float32) / np.float32(math.sqrt(k)),
     }
 
 

@@ -10,10 +10,11 @@ EPSILON = 1e-6
 def inputs(axes: dict[str, int], rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Activations and a residual stream whose size differs from token to token, as in a deep model."""
     shape = (axes["tokens"], axes["hidden"])
-    size = np.exp(rng.uniform(-2.0, 3.0, size=(shape[0], 1)))
+    residual = rng.standard_normal(shape, dtype=np.float32)
+    residual *= np.exp(rng.uniform(-2.0, 3.0, size=(shape[0], 1))).astype(np.float32)
     return {
-        "x": rng.standard_normal(shape).astype(np.float32),
-        "residual": (rng.standard_normal(shape) * size).astype(np.float32),
+        "x": rng.standard_normal(shape, dtype=np.float32),
+        "residual": residual,
         "weight": rng.uniform(0.5, 1.5, size=shape[1]).astype(np.float32),
     }
 

@@ -19,7 +19,7 @@ def inputs(axes: dict[str, int], rng: np.random.Generator) -> dict[str, np.ndarr
         return (rng.standard_normal((rows, cols)) / math.sqrt(rows)).astype(np.float32)
 
     return {
-        "x": rng.standard_normal((batch, n, n, c)).astype(np.float32),
+        "x": rng.standard_normal((batch, n, n, c), dtype=np.float32),
         "mask": mask.astype(np.float32),
         "norm_weight": rng.uniform(0.5, 1.5, size=c).astype(np.float32),
         "norm_bias": (0.2 * rng.standard_normal(c)).astype(np.float32),
