@@ -60,7 +60,15 @@ class PromptTooLong(PromptError):
 
 
 class Unavailable(KSearchError):
-    """Whoever was to answer did not: a model, a worker, a machine. The work is asked again."""
+    """Whoever was to answer did not: a model, a worker, a machine. The work is asked again.
+
+    Attributes:
+        transient: the same call may work later; otherwise the run pauses until somebody acts.
+        maybe_billed: what was reserved for the call counts as spent.
+    """
+
+    transient = True
+    maybe_billed = True
 
 
 class EvaluatorError(KSearchError):
@@ -81,8 +89,6 @@ class ModelError(Unavailable):
         raw: what arrived, if anything, as it came.
         tries: calls sent before giving up.
     """
-
-    transient = True
 
     def __init__(
         self, message: str, *, retry_after_s: float | None = None, maybe_billed: bool = False, raw: bytes = b""
@@ -146,3 +152,7 @@ class BadInput(KSearchError):
 
 class ConfigError(BadInput):
     """A setting cannot be used. The message names where it came from: flag, environment, or file and key."""
+
+
+class CertificateError(BadInput):
+    """A certificate that was changed, is of another format, or contradicts itself. The message names the field."""

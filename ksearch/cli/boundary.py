@@ -22,9 +22,11 @@ CODES: dict[type[BaseException], int] = {
     errors.StoreError: 3,
     errors.KSearchError: 4,  # the run or the request: InvalidReply, InvalidCommand, InvalidEdit, PromptError
     errors.Unavailable: 5,
+    errors.EvaluatorError: 6,
 }
 INTERRUPTED = 130
 UNEXPECTED = 70
+PIPE_CLOSED = 141
 
 
 def exit_code(error: errors.KSearchError) -> int:
@@ -40,6 +42,7 @@ def guarded(command: Callable[[], object]) -> int:
     """Run a command line and return its exit code. Nothing but messages reaches the user."""
     try:
         code = command()
+        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except typer.Exit as done:
         return done.exit_code
@@ -49,10 +52,11 @@ def guarded(command: Callable[[], object]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         say("stopped. `ksearch resume` goes on with an unfinished run")
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of a pipe has gone (`| head`): nobody is left to tell. Keep Python from flushing into it.
+    except (BrokenPipeError, SystemExit):
+        # The reader of a pipe has gone (`| head`); typer makes a SystemExit of it. Nobody is left to tell: keep
+        # Python from flushing into the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        return PIPE_CLOSED
     except Exception as error:  # noqa: BLE001  # the outer boundary: a person gets one line, a file the rest
         return _usage(error) or _unexpected(error)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ksearch import __version__
-from ksearch.cli import command, look, search, talk
+from ksearch.cli import command, look, search, talk, tasks, verify
 from ksearch.cli.boundary import guarded
 
 app = typer.Typer(
@@ -54,6 +54,10 @@ app.command()(talk.ask)
 app.command()(talk.tell)
 app.command()(talk.submit)
 app.add_typer(command.app, name="command")
+app.command()(tasks.init)
+app.command()(tasks.lint)
+app.command()(verify.verify)
+app.command()(verify.check_certificate)
 
 
 def main() -> None:
