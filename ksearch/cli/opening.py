@@ -88,8 +88,8 @@ def find_run(store: Store, name: str | None, *, viewing: bool = False) -> Run:
         _taken(run, infos, "the latest one")
         return run
     if infos:
-        raise UnknownRun(f"every run in {store.name} has ended. Name one: `ksearch runs` lists them")
-    raise UnknownRun(f"there is no run in {store.name} yet: `ksearch new` or `ksearch run` begins one")
+        raise UnknownRun(f"{store.name} holds ended runs only. Name one: `ksearch runs` lists them")
+    raise UnknownRun(f"{store.name} holds no run yet: `ksearch new` or `ksearch run` begins one")
 
 
 def _taken(run: Run, infos: list[RunInfo], why: str) -> None:

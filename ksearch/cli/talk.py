@@ -53,9 +53,10 @@ def ask(
     from ksearch.service.answering import outside_holder
     from ksearch.service.beginning import setting
 
+    kinds = _kinds(kind)
     with opened_run(store, run) as found:
         holder = outside_holder(name or opt.login_name())
-        got = _take(found, setting(found.state), holder, _kinds(kind), lease)
+        got = _take(found, setting(found.state), holder, kinds, lease)
         if not isinstance(got, Request):
             return _nothing(found, got, as_json)
         _print_request(found, got, output, as_json)
