@@ -1,8 +1,9 @@
 """Events and programs to JSON objects and back.
 
 An event is written as `{"type": ..., "v": ..., ...fields}`; a member of a union carries its own `"type"`. What is
-empty and may be is left out, but never a number: a default that changes later must not change an old run. Reading is strict: an unknown field, a wrong type or a number that is not
-finite is an error that names the place. Old versions are brought up to date by `UPCASTERS` before they are read.
+empty and may be is left out, but never a number: a default that changes later must not change an old run.
+Reading is strict: an unknown field, a wrong type or a number that is not finite is an error that names the place.
+Old versions are brought up to date by `UPCASTERS` before they are read.
 """
 
 from __future__ import annotations

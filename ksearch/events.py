@@ -120,6 +120,7 @@ class WorkLost(Event):
 
     request_id: str
     reason: str
+    billed: bool = True  # False: what was reserved is free again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +146,11 @@ class Judged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleClosed(Event):
-    """The engine ends work on an action: solved with its best program, or rejected without one."""
+    """The engine ends work on an action: solved with its best program, or rejected without one.
+
+    `unfinished`: the run's end cut it short before anything passed, which says nothing about the action: it is
+    open again, for the day that the run goes on.
+    """
 
     node_id: str
     reason: str  # stagnation, behind_parent, attempt_limit, budget, stopped, single
@@ -153,6 +158,7 @@ class CycleClosed(Event):
     speedup: Ratio | None = None
     gain: Ratio | None = None  # over the parent's program
     pruned: tuple[str, ...] = ()  # open descendants of a rejected node, withdrawn with it
+    unfinished: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,6 +182,8 @@ def _evaluated(state: State, e: ev.Evaluated) -> State:
 
 
 def _work_lost(state: State, e: ev.WorkLost) -> State:
+    if not e.billed:
+        state = replace(state, reserved={k: c for k, c in state.reserved.items() if k != e.request_id})
     state = _spend_reserved(state, e.request_id)
     pending = state.pending[e.request_id]
     return _put_pending(state, replace(pending, lease=None, received=None, lost=(*pending.lost, e.reason)))
@@ -206,7 +208,7 @@ def _cycle_closed(state: State, e: ev.CycleClosed) -> State:
     node, cycle = state.tree[e.node_id], state.cycles[e.node_id]
     closed = replace(
         node,
-        status=NodeStatus.SOLVED if e.program_id else NodeStatus.REJECTED,
+        status=NodeStatus.OPEN if e.unfinished else NodeStatus.SOLVED if e.program_id else NodeStatus.REJECTED,
         program_id=e.program_id,
         speedup=e.speedup,
         gain=e.gain,
@@ -221,7 +223,7 @@ def _cycle_closed(state: State, e: ev.CycleClosed) -> State:
         state,
         tree=tree,
         cycles={k: c for k, c in state.cycles.items() if k != e.node_id},
-        plans_due=(*state.plans_due, (e.node_id, CLOSED)),
+        plans_due=state.plans_due if e.unfinished else (*state.plans_due, (e.node_id, CLOSED)),
         withdrawn=state.withdrawn | gone,
     )
 

@@ -72,6 +72,8 @@ class Lost:
     """The worker, machine or provider failed. It says nothing about the program, so the request is asked again."""
 
     reason: str
+    billed: bool = True  # False: it is known that nothing was spent; else what was reserved counts as spent
+    again: bool = True  # False: asking again is of no use before somebody acts (no key, no quota): the run pauses
 
 
 Reply = Plan | Program | Evaluation | Refusal | Lost

@@ -134,7 +134,10 @@ def tell(state: State, request_id: str, reply: Reply, now: float, holder: Holder
         return _late(state, request_id, now)
     if isinstance(reply, Lost) and (not pending.lease or (holder and pending.lease.holder != holder)):
         return []  # its loss is known already, or somebody else works on it by now
-    return following(state, [_told(state, pending, reply, now)], now)
+    told = [_told(state, pending, reply, now)]
+    if isinstance(reply, Lost) and not reply.again:
+        told.append(ev.Paused(at=now, reason=reply.reason))
+    return following(state, told, now)
 
 
 def _late(state: State, request_id: str, now: float) -> list[ev.Event]:
@@ -148,8 +151,8 @@ def _late(state: State, request_id: str, now: float) -> list[ev.Event]:
 def _told(state: State, pending: Pending, reply: Reply, now: float) -> ev.Event:
     request, id = pending.request, pending.request.id
     match request.kind, reply:
-        case _, Lost(reason):
-            return ev.WorkLost(at=now, request_id=id, reason=reason)
+        case _, Lost(reason, billed):
+            return ev.WorkLost(at=now, request_id=id, reason=reason, billed=billed)
         case Kind.PLAN, Plan():
             return _accept(state, pending, reply, now)
         case Kind.PLAN, Refusal(verdict, reason):
@@ -240,15 +243,15 @@ def _judge(state: State, node_id: str, cycle: Cycle, now: float) -> ev.Judged | 
 
 
 def _close(state: State, node_id: str, cycle: Cycle, now: float) -> ev.CycleClosed | None:
-    reason = _why_close(state, node_id, cycle)
-    if reason is None and (state.stopping or spent_out(state, now)) and not in_motion(state, now):
-        reason = "stopped" if state.stopping else spent_out(state, now)
-    if reason is None:
+    reason, cut = _why_close(state, node_id, cycle), None
+    if reason is None and not in_motion(state, now):
+        cut = "stopped" if state.stopping else spent_out(state, now)
+    if (reason := reason or cut) is None:
         return None
     best = next((a for a in reversed(cycle.attempts) if a.judged and a.judged.improved), None)
     if best is None or best.program_id is None or best.judged is None:
-        pruned = trees.open_below(state.tree, node_id)
-        return ev.CycleClosed(at=now, node_id=node_id, reason=reason, pruned=pruned)
+        pruned = () if cut else trees.open_below(state.tree, node_id)
+        return ev.CycleClosed(at=now, node_id=node_id, reason=reason, pruned=pruned, unfinished=cut is not None)
     speedup, gain = state.evaluations[best.program_id].speedup, best.judged.versus_parent
     return ev.CycleClosed(
         at=now, node_id=node_id, reason=reason, program_id=best.program_id, speedup=speedup, gain=gain

@@ -202,6 +202,8 @@ class _Teller:
                 return []
             self.closed = True
             return [f"pruned, because {event.node_id} above it was rejected"]
+        if event.unfinished:
+            return [f"open again after {plural(self.count, 'attempt')}, cut short: {one_line(event.reason)}"]
         self.closed = True
         if event.program_id is None or event.speedup is None:
             pruned = f"; pruned with it: {', '.join(event.pruned)}" if event.pruned else ""

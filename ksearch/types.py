@@ -215,7 +215,7 @@ class Node:
     speedup: Ratio | None = None  # of that program over the baseline
     gain: Ratio | None = None  # of that program over the parent's: to set beside predicted_speedup
     attempts: int = 0  # when it closed
-    closed_because: str = ""
+    closed_because: str = ""  # of the last cycle
 
     def __post_init__(self) -> None:
         check(bool(self.id), "a node needs an id")

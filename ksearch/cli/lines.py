@@ -62,7 +62,8 @@ def _course_line(event: ev.Event, state: State) -> str:
             word = "new best of the run" if event.new_best else "improved" if event.improved else "no improvement"
             return f"{node} attempt {index + 1}: {word}"
         case ev.CycleClosed(node_id=node, reason=reason, program_id=program):
-            what = f"solved, {times(event.speedup)}" if program else "rejected"
+            failed = "open again" if event.unfinished else "rejected"
+            what = f"solved, {times(event.speedup)}" if program else failed
             return f"{_named(state, node)} {what} ({reason})"
         case ev.Submitted(node_id=node, program_id=program, author=author):
             return f"{author} submitted program {program[:12]} at {_named(state, node)}"

@@ -90,7 +90,7 @@ class Desk:
             else:
                 run.tell(request.id, _ask(run, mind, request), holder)
         except Unavailable as error:
-            run.tell(request.id, Lost(str(error)), holder)
+            run.tell(request.id, Lost(str(error), error.maybe_billed, error.transient), holder)
 
     def _measure(self, run: Run, request: Request, holder: Holder) -> None:
         against = [run.program(id) for id in request.against]

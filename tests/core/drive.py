@@ -74,7 +74,8 @@ class Pool:
                 self.record(steer.command(self.state, ev.Resume(), "driver", self.now))
                 continue
             if not out:
-                assert isinstance(answer, search.Wait) and answer.until is not None, (answer, self.state)
+                assert isinstance(answer, search.Wait), (answer, self.state)
+                assert answer.until is not None, (answer, self.state)
                 self.now = max(self.now, answer.until + 0.001)
                 continue
             self.answer(*out.pop(self.rng.randrange(len(out))))

@@ -280,3 +280,19 @@ def test_a_reply_that_comes_after_all_takes_the_place_of_its_reservation() -> No
     story.pays(request, tokens=90, usd=0.25)
     assert story.state.spent.tokens == 100 + 80 + 90
     assert story.state.spent.usd == pytest.approx(0.25 + 0.20 + 0.25)
+
+
+def test_a_call_that_surely_cost_nothing_gives_its_reservation_back() -> None:
+    story = planned(add("a"), reserve=Cost(100))
+    request = story.hand_out(Kind.WRITE)
+    story.tell(request, Lost("connection refused", billed=False))
+    assert (story.state.spent.tokens, tokens_committed(story.state)) == (100, 100)
+
+
+def test_a_loss_that_only_a_person_can_mend_pauses_the_run_at_once() -> None:
+    story = planned(add("a"))
+    request = story.hand_out(Kind.WRITE)
+    assert kinds(story.tell(request, Lost("no quota left", again=False))) == ["WorkLost", "Paused"]
+    assert story.asks() == Wait("paused: no quota left")
+    story.command(ev.Resume())
+    assert story.asks() == request

@@ -268,7 +268,6 @@ def test_a_resumed_run_that_was_paused_by_losses_goes_on_with_the_same_request()
     assert request.id == "r1"
 
 
-@pytest.mark.xfail(reason="a cycle that ends before its first verdict rejects its node and prunes what hangs below it")
 def test_a_stop_right_after_a_loss_does_not_reject_an_action_that_was_never_judged() -> None:
     story = planned(add("a", name="a"), add("b", under="a"))
     story.loses(1, Kind.WRITE)
