@@ -133,7 +133,9 @@ def _lanes(body: Body, result: Body, row: Body) -> Iterator[str]:
     lanes = row["lanes"]
     who = [(lane["role"], lane["program"]) for lane in lanes]
     others = sorted(result["against"])
-    if who[:2] != [("candidate", result["program"]), ("baseline", body["baseline"])]:
+    if not set(others) <= set(body["against"]):
+        yield "it is held against programs that the certificate does not name"
+    elif who[:2] != [("candidate", result["program"]), ("baseline", body["baseline"])]:
         yield "its first two lanes must be the candidate's and the baseline's"
     elif sorted(id for _, id in who[2:]) != others or any(role != "against" for role, _ in who[2:]):
         yield f"its other lanes must be those of {[id[:12] for id in others]}"
