@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
@@ -10,12 +11,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ksearch.definition import TaskSpec
-from ksearch.evaluators import ceilings, jail, machine, verdicts, wire
+from ksearch.evaluators import ceilings, jail, linux, machine, verdicts, wire
 from ksearch.evaluators.builder import Builder, Built
 from ksearch.evaluators.defences import Defence
 from ksearch.evaluators.jail import JailSpec
@@ -45,10 +46,6 @@ _BUILD_PROCESSES = 64
 
 def sealed(data: bytes) -> int:
     """A memfd with these bytes that nobody can change; the caller closes it."""
-    import fcntl
-
-    from ksearch.evaluators import linux
-
     fd = os.memfd_create("program", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     view = memoryview(data)
     while view:
@@ -167,7 +164,7 @@ class Subject:
         self.folder.mkdir(mode=0o700)
         if spec.uid is not None:
             os.chown(self.folder, spec.uid, spec.uid)
-        spec = bench_replace(spec, str(self.folder))
+        spec = replace(spec, folder=str(self.folder))
         self.process = Jailed(
             bench.template, spec,
             skip=() if options.on(Defence.CLOSED_DESCRIPTORS) else ("closed_descriptors",),
@@ -270,9 +267,3 @@ class Subject:
             if hasattr(self, "folder"):
                 shutil.rmtree(self.folder, ignore_errors=True)
             self.bench.oracle.ask({"do": "drop", "key": self.key})
-
-
-def bench_replace(spec: JailSpec, folder: str) -> JailSpec:
-    from dataclasses import replace
-
-    return replace(spec, folder=folder)

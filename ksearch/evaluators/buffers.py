@@ -18,6 +18,7 @@ from ksearch.evaluators import linux
 Array = np.ndarray[Any, Any]
 PAGE = 4096
 MARGIN = 64  # canary bytes at least behind every tensor
+RENEW = 64  # fills from one block of random poison, each from another place in it
 STAGGER = 192  # so that tensors do not all start at the same place of a page (cache set conflicts)
 
 
@@ -88,14 +89,22 @@ class Poison:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
+        self.blocks: dict[tuple[np.dtype[Any], str], Array] = {}
+        self.fills = 0
 
     def fill(self, target: Array, kind: str) -> None:
-        block = self._block(target.dtype, kind)
+        self.fills += 1
+        if self.fills % RENEW == 0:
+            self.blocks.clear()
+        block = self.blocks.get((target.dtype, kind))
+        if block is None:
+            block = self.blocks[target.dtype, kind] = self._block(target.dtype, kind)
         flat = target.reshape(-1)
-        shift = int(self.rng.integers(0, block.size))
-        for start in range(0, flat.size, block.size):
-            part = flat[start : start + block.size]
-            part[:] = np.roll(block, shift)[: part.size] if start == 0 else block[: part.size]
+        at = -int(self.rng.integers(0, block.size))  # never the same pattern twice in one place
+        while at < flat.size:
+            part = flat[max(at, 0) : at + block.size]
+            part[:] = block[max(-at, 0) :][: part.size]
+            at += block.size
 
     def _block(self, dtype: np.dtype[Any], kind: str) -> Array:
         count = 1 << 14

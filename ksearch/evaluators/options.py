@@ -16,9 +16,11 @@ class EvaluatorOptions:
     """Times in seconds. `disabled` is for the red team only: it needs `testing=True` and marks every result."""
 
     time_budget_s: float = 2.0  # timing of one candidate, all workloads together, without the confirmation
+    time_cap_s: float = 6.0  # where the machine is so noisy that the budget gives a wide interval
     min_rounds: int = 10  # pairs per workload at least; fewer only where the budget forbids
     max_rounds: int = 200
     target_half_width: float = 0.004  # stop when the 95% interval of the log ratio is this narrow
+    wide_half_width: float = 0.01  # an interval wider than this is worth more than the budget
     call_target_ms: float = 1.0  # calls of one turn are queued until they take about this long
     confirm: bool = True  # measure a new best again in fresh processes on unseen seeds and shapes
     confirm_all: bool = False  # confirm every program that passes, not only a new best: for `ksearch verify`

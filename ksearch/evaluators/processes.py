@@ -264,6 +264,8 @@ class Jailed:
             message = self._from_keeper(timeout_s)
             if "cpu_s" in message:
                 self.ending = message
+                with suppress(Flooded):
+                    self._drain()  # its last words
         return self.ending
 
     def stop(self) -> None:

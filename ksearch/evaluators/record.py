@@ -8,21 +8,21 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ksearch.evaluators import machine
-from ksearch.evaluators.bench import Subject
 from ksearch.evaluators.timing import Timer
 from ksearch.types import Evaluation
 
 if TYPE_CHECKING:
-    from ksearch.evaluators.local import LocalEvaluator, Run
+    from ksearch.evaluators.local import LocalEvaluator
+    from ksearch.evaluators.pipeline import Run
 
 FORMAT = 1
 
 
 def make(evaluator: LocalEvaluator, run: Run, evaluation: Evaluation) -> dict[str, Any]:
     """Everything behind `evaluation`. Seeds are in it, so it is made when the runner is dead."""
-    import numpy as np
-
     spec, options = evaluator.spec, evaluator.options
     built = run.built
     data: dict[str, Any] = {
@@ -48,22 +48,16 @@ def seal(run: Run) -> None:
     subject = run.subject
     if subject is not None and hasattr(subject, "process"):
         run.sealed["sandbox"] = {"level": subject.sandbox, "rungs": subject.process.rungs}
+        run.log = subject.log
         seeds = subject.seeds()  # kills the runner first
         run.sealed["ending"] = subject.process.ending
         run.sealed["seeds"] = seeds
     if run.timer is not None:
-        run.sealed.setdefault("timing", []).append(_timing(run.timer))
+        run.sealed.setdefault("timing", []).append(timing(run.timer))
 
 
-def replace_timing(run: Run, timer: Timer, incumbents: list[Subject]) -> None:
-    """The confirmation's timing becomes the run's; the first one stays in the record."""
-    assert run.timer is not None
-    run.sealed.setdefault("timing", []).append(_timing(run.timer))
-    del incumbents
-    run.timer = timer
-
-
-def _timing(timer: Timer) -> dict[str, Any]:
+def timing(timer: Timer) -> dict[str, Any]:
+    """Every sample of one timing, in nanoseconds."""
     names = {s.key: s.program.id for s in timer.subjects}
     return {
         "candidate": timer.candidate.program.id,

@@ -71,7 +71,8 @@ def _of_exit(ending: dict[str, Any], log: str) -> Failed:
             return Failed(Verdict.FORGED, "the process ended with exit code 0 in the middle of its work", log)
         if _NO_MEMORY.search(log):
             return Failed(Verdict.OUT_OF_MEMORY, "allocation failed under the memory limit", log)
-        return Failed(Verdict.RUNTIME_ERROR, f"the process ended with exit code {ending['exit']}", log)
+        text = f"the process ended with exit code {ending['exit']}{_last_words(log)}"
+        return Failed(Verdict.RUNTIME_ERROR, text, log)
     if number == signal.SIGXCPU:
         return Failed(Verdict.TIMEOUT, "the limit of processor time was used up", log)
     if _NO_MEMORY.search(log):
@@ -80,4 +81,9 @@ def _of_exit(ending: dict[str, Any], log: str) -> Failed:
         return Failed(Verdict.OUT_OF_MEMORY, "killed by the system, which was out of memory", log)
     name = signal.Signals(number).name if number in signal.Signals.__members__.values() else f"signal {number}"
     meaning = SIGNALS.get(number, "no usual meaning")
-    return Failed(Verdict.RUNTIME_ERROR, f"{name}: {meaning}", log)
+    return Failed(Verdict.RUNTIME_ERROR, f"{name}: {meaning}{_last_words(log)}", log)
+
+
+def _last_words(log: str) -> str:
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return f"; its last words: {lines[-1][:200]}" if lines else ""
