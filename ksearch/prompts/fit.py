@@ -128,6 +128,6 @@ def _too_long(what: str, system: str, sections: Sequence[Section], max_tokens: i
     told = ", ".join(f"{name} {tokens(size):,}" for name, size in largest)
     return PromptTooLong(
         f"the {what} needs at least about {tokens(sum(sizes.values()) + len(GAP)):,} tokens ({told}) and the limit is "
-        f"{max_tokens:,}: raise the prompt's token limit or use a model with a longer context; a long frontier "
-        f"gets shorter with `ksearch command RUN prune NODE`, a writer's prompt with the brief form"
+        f"{max_tokens:,}: raise the limit, or use a model with a longer context; a long frontier gets shorter "
+        f"with `ksearch command RUN prune NODE`, a writer's prompt with the brief form"
     )
