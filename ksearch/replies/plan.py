@@ -67,9 +67,25 @@ class PlanReply(_Strict):
 _MODELS: Mapping[str, type[_Strict]] = {"insert": InsertReply, "update": UpdateReply, "prune": PruneReply}
 
 
+# Left to the parser: grammars of local models choke on long repetitions, strict modes refuse some of these.
+_NOT_IN_SCHEMA = frozenset({"maxLength", "minLength", "maxItems", "default", "title", "discriminator"})
+
+
 def plan_schema() -> dict[str, Any]:
-    """The JSON schema of a plan reply, for models that can be held to one."""
-    return PlanReply.model_json_schema()
+    """The JSON schema of a plan reply, for models that can be held to one: its shape, without limits of length."""
+    return _shape(PlanReply.model_json_schema())
+
+
+def _shape(schema: dict[str, Any]) -> dict[str, Any]:
+    shape: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            shape[key] = {name: _shape(inner) for name, inner in value.items()}
+        elif key not in _NOT_IN_SCHEMA:
+            shape[key] = _shape(value) if isinstance(value, dict) else value
+            if isinstance(value, list):
+                shape[key] = [_shape(item) if isinstance(item, dict) else item for item in value]
+    return shape
 
 
 def parse_plan(

@@ -262,3 +262,13 @@ def test_the_schema_names_the_three_edits_and_forbids_other_keys() -> None:
     schema = plan_schema()
     assert schema["additionalProperties"] is False
     assert set(schema["$defs"]) == {"InsertReply", "UpdateReply", "PruneReply"}
+    insert = schema["$defs"]["InsertReply"]
+    assert {"title", "parent", "op"} <= set(insert["properties"])
+    assert set(insert["required"]) == {"op", "parent", "title"}
+
+
+def test_the_schema_holds_no_limit_that_grammars_of_local_models_choke_on() -> None:
+    text = json.dumps(plan_schema())
+    assert "maxLength" not in text
+    assert "maxItems" not in text
+    assert "discriminator" not in text
