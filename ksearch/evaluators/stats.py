@@ -45,18 +45,12 @@ def bootstrap(logs: Sequence[float] | Array, rng: np.random.Generator) -> Array:
     return spread
 
 
-def half_width(logs: Sequence[float]) -> float:
-    """Quick 95% half-width of the centre in log units, to decide whether to go on sampling."""
-    n = len(logs)
-    if n < 4:
+def half_width(logs: Sequence[float], rng: np.random.Generator) -> float:
+    """95% half-width of the centre in log units, to decide whether to go on sampling; infinite below 4 pairs."""
+    if len(logs) < 4:
         return math.inf
-    cut = int(n * TRIM)
-    ordered = sorted(logs)
-    low, high = ordered[cut], ordered[n - cut - 1]
-    winsorised = [min(max(v, low), high) for v in ordered]
-    mean = sum(winsorised) / n
-    deviation = math.sqrt(sum((v - mean) ** 2 for v in winsorised) / (n - 1))
-    return 2.2 * deviation / ((1 - 2 * TRIM) * math.sqrt(n))
+    low, high = np.percentile(bootstrap(logs, rng), [2.5, 97.5])
+    return float(high - low) / 2
 
 
 def ratio(logs: Sequence[float], rng: np.random.Generator) -> Ratio:

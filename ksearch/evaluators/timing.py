@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ksearch.definition import Workload
 from ksearch.evaluators import stats, verdicts
 from ksearch.evaluators.bench import Bench, Subject
@@ -76,9 +78,8 @@ class Track:
     def rounds(self) -> int:
         return len(next(iter(self.logs.values()), ()))
 
-    @property
-    def half_width(self) -> float:
-        return max((stats.half_width(v) for v in self.logs.values()), default=math.inf)
+    def half_width(self, rng: np.random.Generator) -> float:
+        return max((stats.half_width(v, rng) for v in self.logs.values()), default=math.inf)
 
 
 class Timer:
@@ -93,6 +94,7 @@ class Timer:
         self.off = judging_off(bench)
         self.deadline = time.monotonic() + bench.spec.limits.time_s
         self.random = random.Random()  # which sets are judged by the reference must not be guessed
+        self.rng = np.random.default_rng()
         self.tracks: dict[str, Track] = {}
 
     @property
@@ -143,7 +145,7 @@ class Timer:
         options = self.bench.options
         while track.rounds < most:
             spent = time.monotonic() - start
-            width = track.half_width
+            width = track.half_width(self.rng)
             if track.rounds >= least and width <= options.target_half_width:
                 break
             limit_s = cap_s if width > options.wide_half_width else budget_s
