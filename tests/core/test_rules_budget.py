@@ -99,6 +99,14 @@ def test_money_ends_the_run_when_the_next_reservation_does_not_fit() -> None:
     assert story.asks() == Done("budget: usd")
 
 
+def test_money_that_is_spent_to_the_last_cent_ends_the_run_even_if_nothing_is_reserved() -> None:
+    story = planned(add("a"), budget=Budget(usd=0.5))
+    request = story.hand_out(Kind.WRITE)
+    story.pays(request, usd=0.5)
+    story.tell(request, Refusal(Verdict.REFUSED, "no"))
+    assert story.asks() == Done("budget: usd")
+
+
 def test_a_reservation_without_a_reply_counts_as_spent() -> None:
     story = planned(add("a"), reserve=Cost(100))
     request = story.hand_out(Kind.WRITE)
@@ -139,6 +147,13 @@ def test_measuring_goes_on_when_no_money_is_left_for_calls() -> None:
     assert story.node("n1").program_id == pid("a")
 
 
+def test_lost_measuring_is_asked_again_when_no_money_is_left_for_calls() -> None:
+    story = planned(add("a"), reserve=Cost(100), budget=Budget(tokens=200))
+    story.write("a")
+    story.loses(1, Kind.EVALUATE)
+    story.hand_out(Kind.EVALUATE)
+
+
 def test_a_reply_that_is_stored_needs_no_money_to_be_read() -> None:
     story = planned(add("a"), reserve=Cost(100), budget=Budget(tokens=200))
     request = story.hand_out(Kind.WRITE)
@@ -173,47 +188,6 @@ def test_the_working_time_of_a_dead_holder_counts_to_its_deadline_at_most() -> N
     story.passes(100_000, dead=ANN)
     assert story.state.worked_s == 30
     story.hand_out(Kind.WRITE)
-
-
-def test_a_round_of_programs_is_written_at_once() -> None:
-    story = planned(add("a"), width=2)
-    story.hand_out(Kind.WRITE)
-    story.hand_out(Kind.WRITE)
-    assert story.asks() == Wait("work is out", until=100)
-
-
-def test_a_round_finishes_before_its_cycle_closes_and_before_the_next_begins() -> None:
-    story = planned(add("a"), width=2, stagnation=1)
-    first, second = story.hand_out(Kind.WRITE), story.hand_out(Kind.WRITE)
-    story.tell(second, Refusal(Verdict.UNPARSABLE, "no"))
-    story.tell(first, program("a"))
-    assert story.count(ev.CycleClosed) == 0
-    story.measure("a", None)
-    assert story.last(ev.CycleClosed).reason == "stagnation"
-
-
-def test_a_half_asked_round_is_filled_before_its_cycle_closes() -> None:
-    story = planned(add("a"), width=2, stagnation=1)
-    assert kinds(story.fails(1)) == ["WriteFailed", "Judged"]
-    story.hand_out(Kind.WRITE)
-
-
-def test_attempts_are_judged_in_the_order_of_their_requests() -> None:
-    story = planned(add("a"), width=2)
-    first, second = story.hand_out(Kind.WRITE), story.hand_out(Kind.WRITE)
-    story.tell(second, program("b"))
-    assert kinds(story.measure("b", 3)) == ["Evaluated"]
-    story.tell(first, program("a"))
-    assert kinds(story.measure("a", 2)) == ["Evaluated", "Judged", "Judged"]
-    assert [(j.attempt, j.improved) for j in story.log if isinstance(j, ev.Judged)] == [(0, True), (1, True)]
-
-
-def test_identical_programs_of_one_round_are_measured_once() -> None:
-    story = planned(add("a"), width=2)
-    first, second = story.hand_out(Kind.WRITE), story.hand_out(Kind.WRITE)
-    story.tell(second, program("same"))
-    assert kinds(story.tell(first, program("same"))) == ["WriteFailed", "Judged"]
-    assert "waiting to be measured" in story.last(ev.WriteFailed).reason
 
 
 def test_a_run_that_has_ended_stays_so() -> None:

@@ -191,6 +191,14 @@ def test_what_is_out_may_finish_after_a_stop() -> None:
     assert story.node("n1").program_id == pid("a")
 
 
+def test_nothing_is_handed_out_while_a_stopped_run_waits_for_what_is_out() -> None:
+    story = planned(add("first", 0.9), add("second", 0.8), max_active=2)
+    story.hand_out(Kind.WRITE)
+    story.write("b")
+    story.command(ev.Stop())
+    assert story.asks() == Wait("work is out", until=100)
+
+
 def test_a_stop_is_not_held_up_by_a_holder_who_never_answers() -> None:
     story = planned(add("a"))
     story.attempt("a", 2)

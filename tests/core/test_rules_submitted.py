@@ -88,6 +88,15 @@ def test_a_program_submitted_under_a_solved_node_gets_a_child_and_is_timed_besid
     assert story.hand_out(Kind.EVALUATE).against == (pid("parent"),)
 
 
+def test_a_program_is_timed_beside_the_best_of_the_run_too() -> None:
+    story = child_at_work()
+    story.submit("fast")
+    story.measure("fast", 5, parent=2.5)
+    story.plan()
+    story.write("a")
+    assert story.hand_out(Kind.EVALUATE).against == (pid("parent"), pid("fast"))
+
+
 def test_a_program_submitted_at_an_open_node_is_the_first_attempt_at_its_action() -> None:
     story = planned(add("a"))
     story.submit("mine", "n1")
