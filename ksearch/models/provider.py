@@ -35,7 +35,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
 
-from ksearch.errors import BadAnswer, BadModelRequest, ModelError, ModelSetupError, ModelTimeout, ModelUnavailable
+from ksearch.errors import BadAnswer, BadModelRequest, ModelError, ModelTimeout, ModelUnavailable
 from ksearch.models.base import Answer, Call, Price
 from ksearch.models.classify import clean, http_error, message_of
 from ksearch.models.exchange import Exchange, TooLarge, WrongHost, read_body
@@ -61,6 +61,7 @@ class ProviderModel:
         self.price = price
         self.name = f"{endpoint.provider.name}:{endpoint.model}"
         self.context_tokens = context_tokens
+        self._takes_schema = True  # until it says otherwise
         self._who = self.name + (f" at {endpoint.base_url}" if endpoint.custom else "")
         # Said in the notes of each answer, by what was really sent.
         warnings.filterwarnings("ignore", message="Sampling parameters .* are not supported")
@@ -85,14 +86,17 @@ class ProviderModel:
         began = time.monotonic()
         exchange = self._exchange()
         notes: list[str] = []
+        schema = call.json_schema is not None and self._takes_schema
         try:
-            answer = self._ask(call, exchange, notes, schema=call.json_schema is not None)
+            answer = self._ask(call, exchange, notes, schema=schema)
         except BadModelRequest as error:
-            if call.json_schema is None or not _about_schema(str(error)):
+            if not schema or not _about_schema(str(error)):
                 raise
-            notes.append("the endpoint takes no JSON schema: the form of the reply was asked for in words only")
+            self._takes_schema = False
             exchange = self._exchange()
             answer = self._ask(call, exchange, notes, schema=False)
+        if call.json_schema is not None and not self._takes_schema:
+            notes.append("the endpoint takes no JSON schema: the form of the reply was asked for in words only")
         return self._finish(answer, call, exchange, notes, time.monotonic() - began)
 
     def _ask(self, call: Call, exchange: Exchange, notes: list[str], *, schema: bool) -> Answer:
@@ -101,7 +105,7 @@ class ProviderModel:
         except ContentFilterError:
             return Answer("", exchange.body, "content_filter", self.endpoint.model)
         except UserError as error:
-            raise ModelSetupError(f"{self._who}: {error}") from None
+            raise BadModelRequest(f"{self._who}: {error}") from None
         except (AgentRunError, TooLarge, WrongHost, RecursionError, *_READING) as error:
             salvaged = self._salvage(error, exchange, call)
             notes.append("the response is not quite in the provider's own form; its text and usage were read directly")
@@ -201,7 +205,15 @@ def _keys(value: object) -> list[str]:
 
 
 def _about_schema(message: str) -> bool:
-    return any(word in message.lower() for word in ("response_format", "json_schema", "text.format", "output_config"))
+    words = (
+        "response_format",
+        "json_schema",
+        "text.format",
+        "output_config",
+        "structured output",
+        "responsejsonschema",
+    )
+    return any(word in message.lower() for word in words)
 
 
 def _never_connected(error: BaseException) -> bool:

@@ -150,8 +150,9 @@ def build(endpoint: Endpoint, client: httpx2.AsyncClient) -> LibraryModel[Any]:
         made = _load(provider_path, endpoint.provider)(base_url=endpoint.base_url, api_key=key, http_client=client)
     else:
         name = endpoint.provider.name
-        # "max_tokens" is the name that every compatible server knows; the newer one is OpenAI's own.
-        profile = {"openai_chat_supports_max_completion_tokens": False}
+        # "max_tokens" is the name that every compatible server knows; the newer one is OpenAI's own. Whether a server
+        # holds a reply to a schema is its own to say, and not to be guessed from the model's name.
+        profile = {"openai_chat_supports_max_completion_tokens": False, "supports_json_schema_output": True}
         made = _load(_COMPATIBLE, endpoint.provider)(
             name, base_url=endpoint.base_url, api_key=key, http_client=client, profile=profile
         )

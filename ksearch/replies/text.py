@@ -27,6 +27,11 @@ _SAYS_NO = re.compile(
 )
 
 
+def decode(raw: bytes) -> str:
+    """The text of a stored reply. Bytes that are no UTF-8 become lone surrogates, which the parsers refuse by line."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
 def refuse(verdict: Verdict, reason: str) -> Refusal:
     """A refusal whose reason is bounded and holds no raw control characters."""
     clean = "".join(c if c.isprintable() else " " for c in reason)

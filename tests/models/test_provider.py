@@ -123,6 +123,22 @@ class TestAnAnswer:
         assert "no JSON schema" in answer.notes[0]
         assert "response_format" not in answer.sent
 
+    def test_from_an_endpoint_that_refused_a_schema_once_is_not_asked_for_it_again(self) -> None:
+        call = dataclasses.replace(CALL, json_schema=plan_schema())
+        with ModelServer([status(400, "response_format is not supported"), chat("hi")]) as server:
+            model = open_at(server)
+            answers = [model.complete(call) for _ in range(3)]
+        assert len(server.requests) == 4
+        assert all("no JSON schema" in answer.notes[0] for answer in answers)
+
+    @pytest.mark.parametrize("name", ["Qwen/Qwen2.5-Coder-1.5B-Instruct", "deepseek/deepseek-chat", "local.gguf"])
+    def test_is_held_to_a_schema_whatever_the_model_is_called(self, name: str) -> None:
+        call = dataclasses.replace(CALL, json_schema=plan_schema(), max_tokens=9)
+        answer = ask(chat(), call=call, spec=f"openai:{name}")
+        assert "response_format" in answer.sent
+        assert answer.sent["max_tokens"] == 9
+        assert answer.notes == ()
+
     def test_without_the_temperature_asked_for_says_so(self) -> None:
         call = dataclasses.replace(CALL, temperature=0.5)
         answer = ask(chat(), call=call, spec="openai:gpt-5")

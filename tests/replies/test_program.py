@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ksearch.protocol import Refusal
-from ksearch.replies import canonical_source, parse_program, render_program
+from ksearch.replies import canonical_source, decode, parse_program, render_program
 from ksearch.types import Program, Verdict
 
 RUN = 'extern "C" void run(const float* a, float* b, long n) {\n  for (long i = 0; i < n; ++i) b[i] = a[i];\n}\n'
@@ -255,6 +255,15 @@ class TestRefusals:
         refusal = refusal_of(text, *languages)
         assert says in refusal.reason
         assert refusal.verdict is Verdict.UNPARSABLE
+
+
+@given(st.binary())
+def test_any_bytes_at_all_give_a_program_or_a_refusal(raw: bytes) -> None:
+    assert isinstance(parse(decode(raw), "cpp"), Program | Refusal)
+
+
+def test_bytes_that_are_no_utf8_are_refused_by_line() -> None:
+    assert "line 2 holds a byte that is not valid UTF-8" in refusal_of(decode(b"```cpp\n\xff\n```\n")).reason
 
 
 class TestNoFence:
