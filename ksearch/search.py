@@ -250,8 +250,9 @@ def _close(state: State, node_id: str, cycle: Cycle, now: float) -> ev.CycleClos
         return None
     best = next((a for a in reversed(cycle.attempts) if a.judged and a.judged.improved), None)
     if best is None or best.program_id is None or best.judged is None:
-        pruned = () if cut else trees.open_below(state.tree, node_id)
-        return ev.CycleClosed(at=now, node_id=node_id, reason=reason, pruned=pruned, unfinished=cut is not None)
+        unfinished = cut is not None and not cycle.single  # a node made for one program is no action to go on with
+        pruned = () if unfinished else trees.open_below(state.tree, node_id)
+        return ev.CycleClosed(at=now, node_id=node_id, reason=reason, pruned=pruned, unfinished=unfinished)
     speedup, gain = state.evaluations[best.program_id].speedup, best.judged.versus_parent
     return ev.CycleClosed(
         at=now, node_id=node_id, reason=reason, program_id=best.program_id, speedup=speedup, gain=gain

@@ -6,7 +6,7 @@ import pytest
 
 from ksearch import events as ev
 from ksearch.errors import InvalidReply
-from ksearch.protocol import Kind, Lost, Plan, Refusal, Request
+from ksearch.protocol import Cost, Kind, Lost, Plan, Refusal, Request
 from ksearch.search import Wait
 from ksearch.types import Evaluation, Verdict
 from tests.core.story import ACTIVE, ANN, BOB, Story, add, failed, kinds, passed, pid, planned, program
@@ -233,3 +233,17 @@ def test_the_same_loss_told_twice_counts_once() -> None:
     request = story.hand_out(Kind.WRITE)
     assert kinds(story.tell(request, Lost("gone"), ANN)) == ["WorkLost"]
     assert story.tell(request, Lost("gone"), ANN) == []
+
+
+def test_a_loss_that_asking_again_cannot_mend_pauses_the_run_at_once() -> None:
+    story = planned(add("a"))
+    request = story.hand_out(Kind.WRITE)
+    assert kinds(story.tell(request, Lost("no key", again=False))) == ["WorkLost", "Paused"]
+    assert story.asks() == Wait("paused: no key")
+
+
+def test_a_loss_that_is_known_to_be_free_gives_its_reservation_back() -> None:
+    story = planned(add("a"), reserve=Cost(100))
+    request = story.hand_out(Kind.WRITE)
+    story.tell(request, Lost("refused to connect", billed=False))
+    assert (story.state.spent.tokens, story.state.reserved) == (100, {})  # the plan's

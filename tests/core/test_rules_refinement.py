@@ -234,6 +234,13 @@ def test_no_passing_program_rejects_the_node() -> None:
     assert story.node("n1").program_id is None
 
 
+def test_an_action_that_the_end_cuts_short_before_anything_passed_is_open_again() -> None:
+    story = planned(add("a", name="a"), add("b", under="a"), budget=Budget(1))
+    story.attempt("a", None)
+    assert story.last(ev.CycleClosed).unfinished
+    assert story.statuses() == {"n1": OPEN, "n2": OPEN}
+
+
 def test_a_rejected_node_takes_its_open_descendants_with_it_in_the_same_event() -> None:
     story = planned(add("p", 0.9, name="p"), add("child", under="p", name="c"), add("grandchild", under="c"))
     story.fails(3)

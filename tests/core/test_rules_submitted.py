@@ -244,3 +244,14 @@ def test_a_second_program_submitted_at_a_node_made_for_one_is_judged_too() -> No
     story.tell(story.hand_out(Kind.EVALUATE), failed("mine"))
     story.measure("mine too", 2)
     assert story.node("n1").program_id == pid("mine too")
+
+
+def test_a_program_that_a_stop_leaves_unmeasured_may_be_submitted_again_and_nobody_writes_at_its_node() -> None:
+    story = planned()
+    story.submit("mine")
+    story.command(ev.Stop())
+    assert story.node("n1").status is REJECTED
+    story.command(ev.Resume())
+    assert story.hand_out().kind is Kind.PLAN
+    story.submit("mine")
+    assert story.hand_out().kind is Kind.EVALUATE
