@@ -28,20 +28,18 @@ def reference(inputs: dict[str, np.ndarray], axes: dict[str, int]) -> dict[str, 
 
 def awkward(axes: dict[str, int], rng: np.random.Generator) -> list[dict[str, np.ndarray]]:
     """Tokens so small that epsilon counts, very large ones, outlier channels, one token of zeros."""
-    shape = (axes["tokens"], axes["hidden"])
-    cases = []
-    for scale in (1e-3, 1e4):
-        case = inputs(axes, rng)
-        case["x"] = (rng.standard_normal(shape) * scale).astype(np.float32)
-        case["residual"] = (rng.standard_normal(shape) * scale).astype(np.float32)
-        cases.append(case)
-    outlier = inputs(axes, rng)
-    outlier["residual"][:, rng.integers(shape[1])] = 3e3
-    cases.append(outlier)
-    if shape[0] > 1:
-        empty = inputs(axes, rng)
-        token = rng.integers(shape[0])
-        empty["x"][token] = 0
-        empty["residual"][token] = 0
-        cases.append(empty)
+    plain = inputs(axes, rng)
+    tokens, hidden = plain["x"].shape
+    cases = [
+        {**plain, "x": plain["x"] * scale, "residual": plain["x"][::-1, ::-1] * scale}
+        for scale in (np.float32(1e-3), np.float32(1e4))
+    ]
+    outlier = plain["residual"].copy()
+    outlier[:, rng.integers(hidden)] = 3e3
+    cases.append({**plain, "residual": outlier})
+    if tokens > 1:
+        x, residual = plain["x"].copy(), plain["residual"].copy()
+        token = rng.integers(tokens)
+        x[token] = residual[token] = 0
+        cases.append({**plain, "x": x, "residual": residual})
     return cases

@@ -23,13 +23,13 @@ def reference(inputs: dict[str, np.ndarray], axes: dict[str, int]) -> dict[str, 
 def awkward(axes: dict[str, int], rng: np.random.Generator) -> list[dict[str, np.ndarray]]:
     """Rows that overflow without the shift, masked rows, equal scores, the maximum at either end."""
     rows, cols = axes["rows"], axes["cols"]
-    huge = (rng.standard_normal((rows, cols)) * 30 + rng.choice([-1e4, 1e4], size=(rows, 1))).astype(np.float32)
-    masked = rng.standard_normal((rows, cols)).astype(np.float32)
-    visible = rng.integers(1, cols + 1, size=rows)  # causal: at least the first score is visible
-    masked[np.arange(cols)[None, :] >= visible[:, None]] = -np.inf
+    plain = rng.standard_normal((rows, cols), dtype=np.float32)
+    huge = plain * np.float32(30) + rng.choice(np.float32([-1e4, 1e4]), size=(rows, 1))
+    visible = rng.integers(1, cols + 1, size=(rows, 1))  # causal: at least the first score is visible
+    masked = np.where(np.arange(cols) < visible, plain, np.float32(-np.inf))
     masked_in_front = masked[:, ::-1].copy()
-    equal = np.repeat(rng.standard_normal((rows, 1)).astype(np.float32), cols, axis=1)
-    peak = rng.standard_normal((rows, cols)).astype(np.float32)
+    equal = np.repeat(plain[:, :1], cols, axis=1)
+    peak = plain.copy()
     peak[::2, 0] = 25.0
     peak[1::2, -1] = 25.0
     return [{"x": x} for x in (huge, masked, masked_in_front, equal, peak)]
