@@ -78,10 +78,16 @@ class BufferSet:
     def canary(self, slot: Slot) -> Array:
         return self.bytes[slot.offset + slot.nbytes : slot.end]
 
+    def take_fd(self) -> int:
+        """The descriptor, to be sent once and closed by the caller; the mapping stays."""
+        fd, self.fd = self.fd, -1
+        return fd
+
     def close(self) -> None:
         del self.bytes
         self.map.close()
-        os.close(self.fd)
+        if self.fd >= 0:
+            os.close(self.fd)
 
 
 class Poison:

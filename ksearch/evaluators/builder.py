@@ -122,6 +122,7 @@ class Builder:
 
     def _build(self, program: Program, folder: Path, limit_s: float) -> Built:
         command = self._command(program)
+        _ = self.version  # a missing compiler is this machine's fault, not the program's
         spec = self.jail(folder=str(folder), build=True)
         for path, text in program.sources.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)

@@ -159,7 +159,7 @@ def _limits(spec: JailSpec) -> None:
     wanted = [
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, spec.file_bytes),
-        (resource.RLIMIT_NOFILE, 256),
+        (resource.RLIMIT_NOFILE, 4096),  # Python keeps one for every buffer set that it maps
         (resource.RLIMIT_CPU, spec.cpu_s),
         (resource.RLIMIT_MEMLOCK, 1 << 20),
     ]

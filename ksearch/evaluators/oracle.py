@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import sys
 import time
@@ -85,7 +86,7 @@ class Oracle:
             "outputs": [s.layout() for s in group.layout.outputs],
             "axes": [axes[a] for a in self.spec.axes],
         }
-        return answer, [s.fd for s in made]
+        return answer, [s.take_fd() for s in made]
 
     def drop(self, order: wire.Message) -> wire.Message:
         for key in [k for k in self.groups if k == order["key"] or k.startswith(order["key"] + "/")]:
@@ -349,6 +350,8 @@ def _function(scope: dict[str, Any], name: str, folder: Path) -> Callable[..., A
 def serve(fd: int) -> None:
     """Answer the coordinator until it goes away."""
     linux.hide()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # one for every buffer set that is mapped
     sock = socket.socket(fileno=fd)
     oracles: list[Oracle] = []
     while True:
@@ -358,6 +361,8 @@ def serve(fd: int) -> None:
             return
         answer, send = _answer(oracles, order, fds)
         wire.send(sock, answer, send)
+        for one in send:
+            os.close(one)
 
 
 def _answer(oracles: list[Oracle], order: wire.Message, fds: list[int]) -> tuple[wire.Message, list[int]]:
