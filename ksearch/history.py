@@ -23,23 +23,33 @@ class Remark:
     program_id: str | None = None
 
 
-def attempts_at(events: Iterable[ev.AnyEvent], node_id: str) -> tuple[Attempt, ...]:
-    """Every attempt at a node's action, open or closed, in the order of their requests."""
+def attempts_at(events: Iterable[ev.AnyEvent], node_id: str, *, last_cycle: bool = False) -> tuple[Attempt, ...]:
+    """Every attempt at a node's action, in the order of their requests.
+
+    A cycle that the run's end cut short leaves its action open: a later cycle starts anew, with its own rounds.
+
+    Args:
+        last_cycle: only those of the newest cycle, open or closed.
+    """
     attempts: list[Attempt] = []
-    width = 1
+    width, start, over = 1, 0, False
     for event in events:
         match event:
             case ev.RunStarted(config=config):
                 width = config.width
             case ev.Asked(request=request) if request.kind is Kind.WRITE and request.node_id == node_id:
-                attempts.append(Attempt(request.id, len(attempts) // width))
+                start, over = (len(attempts) if over else start), False
+                attempts.append(Attempt(request.id, (len(attempts) - start) // width))
             case ev.Submitted(node_id=at, program_id=program_id) if at == node_id:
-                attempts.append(Attempt("", len(attempts) // width, program_id))
+                start, over = (len(attempts) if over else start), False
+                attempts.append(Attempt("", (len(attempts) - start) // width, program_id))
             case ev.Judged(node_id=at, attempt=index) if at == node_id:
-                attempts[index] = replace(attempts[index], judged=event)
+                attempts[start + index] = replace(attempts[start + index], judged=event)
+            case ev.CycleClosed(node_id=at) if at == node_id:
+                over = True
             case ev.Written() | ev.WriteFailed() | ev.Evaluated():
                 attempts = [_updated(a, event) for a in attempts]
-    return tuple(attempts)
+    return tuple(attempts[start:] if last_cycle else attempts)
 
 
 def _updated(attempt: Attempt, event: ev.Written | ev.WriteFailed | ev.Evaluated) -> Attempt:

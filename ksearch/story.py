@@ -88,7 +88,8 @@ class _Teller:
     requests: dict[str, Request] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)  # request id or program id -> attempt
     models: dict[str, str] = field(default_factory=dict)
-    count: int = 0
+    count: int = 0  # attempts in all
+    start: int = 0  # attempts before the present cycle
     closed: bool = False
 
     def tell(self, event: ev.AnyEvent) -> list[str]:
@@ -102,7 +103,7 @@ class _Teller:
             case ev.Submitted() if event.node_id == self.node_id:
                 return self._submitted(event)
             case ev.Judged() if event.node_id == self.node_id and (event.improved or event.versus_parent):
-                return [_judged(event)]
+                return [_judged(event, self.start + event.attempt + 1)]
             case ev.CycleClosed():
                 return self._cycle_closed(event)
             case ev.Commanded():
@@ -202,15 +203,16 @@ class _Teller:
                 return []
             self.closed = True
             return [f"pruned, because {event.node_id} above it was rejected"]
+        made, self.start = self.count - self.start, self.count
         if event.unfinished:
-            return [f"open again after {plural(self.count, 'attempt')}, cut short: {one_line(event.reason)}"]
+            return [f"open again after {plural(made, 'attempt')}, cut short: {one_line(event.reason)}"]
         self.closed = True
         if event.program_id is None or event.speedup is None:
             pruned = f"; pruned with it: {', '.join(event.pruned)}" if event.pruned else ""
-            return [f"closed as rejected after {plural(self.count, 'attempt')}: {one_line(event.reason)}{pruned}"]
+            return [f"closed as rejected after {plural(made, 'attempt')}: {one_line(event.reason)}{pruned}"]
         gain = f", {ratio(event.gain)} over its parent" if event.gain else ""
         return [
-            f"closed as solved after {plural(self.count, 'attempt')}: {one_line(event.reason)}",
+            f"closed as solved after {plural(made, 'attempt')}: {one_line(event.reason)}",
             f"program {event.program_id[:12]}: {ratio(event.speedup)} over the baseline{gain}",
         ]
 
@@ -251,8 +253,8 @@ def _evaluated(number: int, done: Evaluation) -> list[str]:
     return lines
 
 
-def _judged(event: ev.Judged) -> str:
-    parts = [f"judged attempt {event.attempt + 1}: {'an improvement' if event.improved else 'no improvement'}"]
+def _judged(event: ev.Judged, number: int) -> str:
+    parts = [f"judged attempt {number}: {'an improvement' if event.improved else 'no improvement'}"]
     parts += [f"{ratio(event.versus_best)} over the cycle's best"] if event.versus_best else []
     parts += [f"{ratio(event.versus_parent)} over the parent"] if event.versus_parent else []
     return ", ".join([*parts, "NEW BEST OF THE RUN"] if event.new_best else parts)

@@ -113,7 +113,8 @@ def test_a_story_tells_as_many_attempts_and_the_same_end_as_the_state(seed: int)
     for node in pool.state.tree.values():
         story = node_story(pool.log, pool.state, node.id)
         if node.closed_because:
-            told = f"closed as {node.status} after {node.attempts} attempt"
+            ended = "open again" if node.status in ("open", "pruned") else f"closed as {node.status}"
+            told = f"{ended} after {node.attempts} attempt"
             assert told in re.sub(r"\s+", " ", story)
         if node.status == "pruned":
             assert story.count("pruned") >= 2  # in the head, and why
@@ -222,3 +223,23 @@ def test_calls_of_unknown_price_are_not_told_as_free() -> None:
     assert "0.12 of 5.00 USD (and 2 calls of unknown price)" in re.sub(
         r"\s+", " ", summary(replace(short_search().state, unpriced=2))
     )
+
+
+def cut_short() -> Run:
+    """A budget that ends in the middle of a cycle, and is raised."""
+    run = Run(SearchConfig(budget=Budget(2), stagnation=3))
+    run.plan(Insert("root", vectorise()))
+    run.write("bad 1", (Verdict.HANG, "no answer", ""))
+    run.write("bad 2", (Verdict.WRONG_VALUES, "off by one", ""))
+    assert run.state.ended
+    run.command(ev.SetBudget(Budget(20)))
+    return run
+
+
+def test_an_action_that_was_cut_short_goes_on_counting_where_it_stopped() -> None:
+    run = cut_short()
+    assert re.search(r"○ n1 .* 2 +4.00 → \?$", rows(tree_text(run.state))["n1"])
+    run.write("good", 2.0)
+    text = told(run, "n1")
+    assert "open again after 2 attempts, cut short: budget: evaluations" in text
+    assert "judged attempt 3: an improvement" in text

@@ -25,7 +25,9 @@ def _line(node: Node, facts: Iterable[str]) -> str:
 
 def open_line(node: Node) -> str:
     pinned = ["pinned by a person: it is next"] if node.pinned else []
-    return _line(node, [f"V {node.value:.2f}", f"difficulty {node.action.difficulty}", *_intent(node), *pinned])
+    begun = [f"begun: {plural(node.attempts, 'attempt')} before the run stopped"] if node.attempts else []
+    facts = [f"V {node.value:.2f}", f"difficulty {node.action.difficulty}", *_intent(node), *begun, *pinned]
+    return _line(node, facts)
 
 
 def open_details(node: Node) -> str:

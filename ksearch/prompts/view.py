@@ -32,7 +32,7 @@ class PromptView:
     reference: str = ""  # text of the task's reference.py
     hardware: str = ""  # sheet of the machine that measures
     guide: str = ""  # language guide
-    attempts: tuple[Attempt, ...] = ()  # PLAN: of the cycle just closed; WRITE: at this action so far
+    attempts: tuple[Attempt, ...] = ()  # PLAN: of the cycle just closed; WRITE: all at this action
     refusals: tuple[str, ...] = ()  # why earlier answers to this very request were not taken
     assessment: str = ""  # the planner's last one
     remarks: tuple[Remark, ...] = ()  # people's
@@ -64,7 +64,7 @@ class PromptView:
             reference=reference,
             hardware=hardware,
             guide=guide,
-            attempts=attempts_at(events, request.node_id),
+            attempts=attempts_at(events, request.node_id, last_cycle=request.kind is Kind.PLAN),
             refusals=pending.refusals if pending else (),
             assessment=last_assessment(events) if request.kind is Kind.PLAN else "",
             remarks=remarks(events),

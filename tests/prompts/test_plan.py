@@ -7,7 +7,7 @@ import pytest
 from ksearch import events as ev
 from ksearch.errors import PromptTooLong
 from ksearch.prompts import PromptView, render_plan
-from ksearch.protocol import Kind
+from ksearch.protocol import Budget, Kind, SearchConfig
 from ksearch.replies import plan_form
 from ksearch.types import Action, Insert, Verdict
 from tests.prompts.scripted import Run, first_cycle, vectorise
@@ -114,3 +114,11 @@ def test_what_cannot_fit_is_an_error_with_size_and_cure() -> None:
         PromptTooLong, match=r"planner's prompt needs at least about 1,\d\d\d tokens \(rules .*limit is 800: raise"
     ):
         render_plan(first_cycle().view(Kind.PLAN), max_tokens=800)
+
+
+def test_an_action_begun_before_the_run_stopped_is_marked_as_such() -> None:
+    run = Run(SearchConfig(budget=Budget(1), stagnation=3))
+    run.plan(Insert("root", vectorise(), 0.9))
+    run.write("with a fault", (Verdict.WRONG_VALUES, "off by one", ""))
+    view = replace(Run().view(Kind.PLAN), state=run.state)
+    assert "predicted 4.00x, begun: 1 attempt before the run stopped" in text_of(view)

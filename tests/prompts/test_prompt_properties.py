@@ -43,7 +43,7 @@ def plan_view(pool: Pool, moment: int) -> PromptView:
     closed = [n.id for n in state.tree.values() if n.closed_because]
     node = closed[-1] if closed else trees.ROOT
     request = Request("r0", Kind.PLAN, node, why=CLOSED if closed else "start")
-    attempts = attempts_at(pool.log[: moment % len(pool.states)], node)
+    attempts = attempts_at(pool.log[: moment % len(pool.states)], node, last_cycle=True)
     return PromptView(request, state, task(), "REPLY FORM", attempts=attempts, source_of=program)
 
 
@@ -69,7 +69,7 @@ def test_attempts_from_the_log_are_those_that_the_state_had(seed: int) -> None:
     for i, state in enumerate(pool.states):
         if i % 7 == 0:
             for node_id, cycle in state.cycles.items():
-                assert attempts_at(pool.log[:i], node_id) == cycle.attempts
+                assert attempts_at(pool.log[:i], node_id, last_cycle=True) == cycle.attempts
 
 
 def with_hostile(view: PromptView, text: str, big: bool) -> PromptView:

@@ -6,7 +6,7 @@ from ksearch import events as ev
 from ksearch.definition import Tensor
 from ksearch.errors import PromptTooLong
 from ksearch.prompts import guide, render_write
-from ksearch.protocol import Kind
+from ksearch.protocol import Budget, Kind, SearchConfig
 from ksearch.replies import parse_program, program_form
 from ksearch.types import Action, Insert, Program, Verdict
 from tests.prompts.scripted import LOG, Run, short_search, task, vectorise
@@ -144,3 +144,15 @@ def test_an_action_with_hostile_words_stays_inside_its_section() -> None:
     text = render_write(run.view(Kind.WRITE)).text
     assert text.count("\n# Rules\n") == 0  # the only one opens the prompt
     assert "{{body}}" in text
+
+
+def test_a_cycle_that_was_cut_short_is_not_forgotten_when_the_run_goes_on() -> None:
+    run = Run(SearchConfig(budget=Budget(1), stagnation=3))
+    run.plan(Insert("root", vectorise(), 0.9))
+    run.write("with a fault", (Verdict.WRONG_VALUES, "off by one", ""))
+    assert run.state.ended
+    run.command(ev.SetBudget(Budget(20)))
+    text = render_write(run.view(Kind.WRITE)).text
+    assert "- attempt 1: wrong_values at check: off by one" in text
+    run.write("better", 2.0)
+    assert "- attempt 2: passed, score 200" in render_write(run.view(Kind.WRITE)).text
