@@ -197,6 +197,15 @@ def test_a_run_that_has_ended_stays_so() -> None:
     assert story.asks() == Done("budget: evaluations")
 
 
+def test_a_reply_that_comes_after_the_end_and_was_cheap_does_not_reopen_the_run() -> None:
+    story = planned(add("a"), reserve=Cost(100), budget=Budget(tokens=250))
+    request = story.hand_out(Kind.WRITE)
+    story.passes(101)
+    story.pays(request, tokens=1)
+    assert tokens_committed(story.state) == 101
+    assert story.asks() == Done("budget: tokens")
+
+
 def test_the_end_of_the_budget_waits_for_what_is_out() -> None:
     story = planned(add("a"), add("b"), max_active=2, budget=Budget(2), stagnation=9)
     first, second = story.hand_out(Kind.WRITE), story.hand_out(Kind.WRITE)
