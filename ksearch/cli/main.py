@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ksearch import __version__
-from ksearch.cli import command, look, search, talk, tasks, verify
+from ksearch.cli import bundle, command, look, search, talk, tasks, verify
 from ksearch.cli.boundary import guarded
 
 app = typer.Typer(
@@ -58,6 +58,8 @@ app.command()(tasks.init)
 app.command()(tasks.lint)
 app.command()(verify.verify)
 app.command()(verify.check_certificate)
+app.command()(bundle.bundle)
+app.command()(bundle.evaluate)
 
 
 def main() -> None:

@@ -121,7 +121,10 @@ def _print_request(run: Run, request: Request, output: str | None, as_json: bool
 
 
 def tell(
-    args: Annotated[list[str], typer.Argument(metavar="[RUN] REQUEST FILE", help="FILE - is standard input.")],
+    args: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RUN] REQUEST FILE", show_default=False, help="FILE - is standard input."),
+    ] = None,
     lost: Annotated[
         str | None, typer.Option("--lost", metavar="REASON", help="No answer could be had: ask it again. No FILE.")
     ] = None,
@@ -131,6 +134,10 @@ def tell(
     ] = "",
     tokens: Annotated[int, typer.Option(min=0, help="Tokens it cost.")] = 0,
     usd: Annotated[float | None, typer.Option(min=0, help="Money it cost. Default: free.")] = 0.0,
+    results: Annotated[
+        str | None,
+        typer.Option("--results", metavar="FILE", help="Results of a bundle, whole or partial. No REQUEST, no FILE."),
+    ] = None,
     store: opt.StoreOption = None,
     as_json: opt.JsonOption = False,
 ) -> int:
@@ -145,13 +152,19 @@ def tell(
       ksearch tell softmax-1 r3 - < answer.md
       ksearch tell softmax-1 r4 evaluation.json
       ksearch tell softmax-1 r4 --lost "the GPU is gone"
+      ksearch tell softmax-1 --results out/results.jsonl
     """
+    from ksearch.cli.bundle import tell_results
     from ksearch.cli.opening import opened_run
     from ksearch.protocol import Cost
     from ksearch.service import answering
     from ksearch.service.beginning import setting
 
-    run, request_id, file = _tell_arguments(args, lost)
+    if results is not None:
+        if len(args or []) > 1 or lost is not None:
+            raise BadInput("tell takes [RUN] --results FILE: each result names its request itself")
+        return tell_results(args[0] if args else None, results, store, as_json)
+    run, request_id, file = _tell_arguments(args or [], lost)
     with opened_run(store, run) as found:
         if lost is not None:
             told = answering.tell_lost(found, request_id, lost)
@@ -167,7 +180,7 @@ def tell(
 
 def _tell_arguments(args: list[str], lost: str | None) -> tuple[str | None, str, str]:
     rest = args if lost is not None else args[:-1]
-    file = "" if lost is not None else args[-1]
+    file = "" if lost is not None else "".join(args[-1:])
     if not 1 <= len(rest) <= 2:
         wanted = "[RUN] REQUEST --lost REASON" if lost is not None else "[RUN] REQUEST FILE"
         raise BadInput(f"tell takes {wanted}, got {' '.join(args)!r}")

@@ -75,16 +75,21 @@ def write_bundle(folder: Path, spec: TaskSpec, task_folder: Path, wanted: Sequen
 
 
 def evaluate_bundle(
-    folder: Path, *, options: EvaluatorOptions | None = None, tell: Callable[[str], None] = print
-) -> int:
-    """Measure what has no result yet; returns how many were measured now.
+    folder: Path, *, options: EvaluatorOptions | None = None, tell: Callable[[str], None] = print,
+    results: Path | None = None,
+) -> int:  # fmt: skip
+    """Measure what has no result yet; returns how many were measured now. What was lost is tried again.
+
+    Args:
+        results: another file than the bundle's own `results.jsonl`.
 
     Raises:
         EvaluatorError: the bundle is damaged, or its task does not work here.
     """
     spec, requests = _read_bundle(folder)
-    path = folder / RESULTS
-    done = {r.request for r in read_results(path)} if path.exists() else set()
+    path = results or folder / RESULTS
+    earlier = read_results(path) if path.exists() else iter(())
+    done = {r.request for r in earlier if not isinstance(r.evaluation, Lost)}
     left = [r for r in requests if r["request"] not in done]
     tell(f"{len(requests)} requested, {len(requests) - len(left)} already done")
     if not left:
@@ -113,7 +118,7 @@ def read_results(path: Path) -> Iterator[Result]:
     for number, line in enumerate(whole, 1):
         try:
             yield _result(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise EvaluatorError(f"{path}:{number}: not a result: {error}") from error
 
 

@@ -1,4 +1,4 @@
-"""`python -m ksearch.evaluators.remote FOLDER`: evaluate a bundle where only Python and NumPy are installed."""
+"""`python -m ksearch.evaluators.remote FOLDER [-o RESULTS]`: evaluate a bundle; needs Python and NumPy only."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from ksearch.evaluators.bundle import evaluate_bundle
 
 def main(arguments: list[str]) -> int:
     """Exit code 0: all measured; 1: the bundle or this machine is at fault; 2: called wrongly."""
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print("usage: python -m ksearch.evaluators.remote FOLDER", file=sys.stderr)
+    folder, *rest = arguments or [""]
+    if not folder or folder.startswith("-") or (rest and (len(rest) != 2 or rest[0] != "-o")):
+        print("usage: python -m ksearch.evaluators.remote FOLDER [-o RESULTS]", file=sys.stderr)
         return 2
     try:
-        evaluate_bundle(Path(arguments[0]), tell=lambda text: print(text, flush=True))
+        evaluate_bundle(
+            Path(folder), tell=lambda text: print(text, flush=True), results=Path(rest[1]) if rest else None
+        )
     except KSearchError as error:
         print(error, file=sys.stderr)
         return 1
