@@ -1,0 +1,72 @@
+"""One cheat as data: what it does, what must become of it, and which named defence does that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ksearch.evaluators.defences import Defence
+from ksearch.types import Program, Verdict
+
+CHEATS = Path(__file__).parent / "cheats"
+LOOT = "LOOT:"  # a thief prints this as soon as it holds what it must not get
+GAIN = 3.0  # over the baseline: a cheat that only saves work is as slow as the baseline when it may not
+
+
+@dataclass(frozen=True, slots=True)
+class Cheat:
+    """`file` in the folder of cheats holds the line that makes it one (`CHEAT = True`, `#define CHEAT 1`).
+
+    Its twin is the same file with that line turned round, so the two differ in nothing else.
+
+    There are three ways to stop a cheat, by what must be seen:
+    caught: the verdict is one of `verdicts`, none of them `passed`;
+    barren (`saves`): it may pass, since what it hands out is right, but gains nothing;
+    fenced (`steals`): whatever the verdict, it does not get what it wants, and so prints no loot.
+    The proof is the opposite of that, seen with `defences` switched off.
+    """
+
+    file: str
+    verdicts: tuple[Verdict, ...]
+    stages: tuple[str, ...]
+    defences: tuple[Defence, ...] = ()  # each stops it alone: all are off in the proof; empty: see `because`
+    variant: str = "plain"
+    saves: bool = False
+    steals: bool = False
+    because: str = ""  # no defence can be switched off: what it is that stops the cheat
+    x86: bool = False  # holds machine code
+    root_proof: bool = False  # only an administrator's evaluator can be harmed in this way
+    cores: int = 1  # at least so many, or nothing can be shown
+
+    @property
+    def name(self) -> str:
+        """The file's name, words joined by hyphens."""
+        return self.file.partition(".")[0].replace("_", "-")
+
+    @property
+    def language(self) -> str:
+        return "python" if self.file.endswith(".py") else "cpp"
+
+    @property
+    def source(self) -> str:
+        return (CHEATS / self.file).read_text("utf-8")
+
+    @property
+    def what(self) -> str:
+        """What it does, in its own first line."""
+        first = self.source.partition("\n")[0]
+        return first.strip('"').removeprefix("// ")
+
+    def program(self, *, twin: bool = False) -> Program:
+        """The cheat as a program, or its honest twin.
+
+        Raises:
+            ValueError: the file does not say exactly once that it is a cheat.
+        """
+        on, off = ("CHEAT = True", "CHEAT = False") if self.language == "python" else ("CHEAT 1", "CHEAT 0")
+        text = self.source
+        if text.count(on) != 1:
+            raise ValueError(f"{CHEATS / self.file}: needs {on!r} exactly once, found {text.count(on)}")
+        helpers = ("honest.py",) if self.language == "python" else ("honest.h", "patch.h")
+        sources = {name: (CHEATS / name).read_text("utf-8") for name in helpers if f'"{name}"' in text or "py" in name}
+        return Program({**sources, self.file: text.replace(on, off) if twin else text}, f"{self.file}::run", self.language)
