@@ -23,6 +23,7 @@ from ksearch.protocol import Budget, Cost, SearchConfig
 FILE = "ksearch.toml"
 PREFIX = "KSEARCH_"
 STORE_KEY = "store"
+PROMPT_TOKENS = 24_000  # longest prompt
 
 Whole = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -39,6 +40,8 @@ class RunConfig(BaseModel):
     planner_model: str | None = None  # None: as `model`
     writer_model: str | None = None
     base_url: str | None = None  # of an OpenAI-compatible server
+    key_env: str | None = None  # name of the variable that holds its key
+    record: str | None = None  # file that each model's reply is appended to: a transcript
     language: str | None = None  # to write in; None: the task's first
     evaluations: Count = 120
     attempts: Count | None = None  # None: 3 times the evaluations
@@ -51,7 +54,8 @@ class RunConfig(BaseModel):
     max_active: Whole = 1
     width: Whole = 1
     max_retries: Count = 3
-    reserve_tokens: Count = 0  # set aside before each model call
+    reply_tokens: Whole = 16_000  # longest reply of a model, its reasoning included
+    reserve_tokens: Count | None = None  # set aside before each model call; None: the worst case, see `reserve`
     reserve_usd: Amount = 0.0
 
     @property
@@ -66,8 +70,14 @@ class RunConfig(BaseModel):
             self.max_active,
             self.width,
             self.max_retries,
-            Cost(self.reserve_tokens, self.reserve_usd),
+            self.reserve,
         )
+
+    @property
+    def reserve(self) -> Cost:
+        """Worst case of one model call. Only a limit on tokens needs it: else nothing is held back."""
+        worst = PROMPT_TOKENS + self.reply_tokens if self.tokens is not None else 0
+        return Cost(worst if self.reserve_tokens is None else self.reserve_tokens, self.reserve_usd)
 
 
 @dataclass(frozen=True, slots=True)

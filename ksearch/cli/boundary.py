@@ -21,6 +21,7 @@ CODES: dict[type[BaseException], int] = {
     errors.CodecError: 2,
     errors.StoreError: 3,
     errors.KSearchError: 4,  # the run or the request: InvalidReply, InvalidCommand, InvalidEdit, PromptError
+    errors.ModelSetupError: 5,
     errors.Unavailable: 5,
     errors.EvaluatorError: 6,
 }

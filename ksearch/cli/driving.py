@@ -1,4 +1,4 @@
-"""Carrying a run on in this process: who answers it, how it is stopped, what is shown meanwhile."""
+"""Carrying a run on in this process: who answers it, how it is stopped, what it says in the end."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from types import FrameType
 from ksearch import events as ev
 from ksearch.cli import options as opt
 from ksearch.cli.boundary import INTERRUPTED, say
-from ksearch.cli.lines import event_line, times
-from ksearch.codec import encode_event
+from ksearch.cli.display import watching
+from ksearch.cli.lines import times
+from ksearch.config import Loaded
 from ksearch.drivers import Desk, drive
+from ksearch.errors import BadInput
 from ksearch.protocol import Holder, Request
 from ksearch.run import Run
-from ksearch.search import Done, Wait
-from ksearch.state import State
-
-SHOWN = (ev.Planned, ev.PlanRefused, ev.PlanAbandoned, ev.WriteFailed, ev.Evaluated, ev.WorkLost, ev.Judged)
-SHOWN_ALSO = (ev.CycleClosed, ev.Submitted, ev.Paused, ev.Ended, ev.Commanded)
+from ksearch.search import ALL_KINDS, Done, Wait
+from ksearch.service.beginning import begin, setting
+from ksearch.service.carrying import carry
+from ksearch.service.desks import Staff, staffed
+from ksearch.service.preflight import allows_nothing, preflight
+from ksearch.store import Store
+from ksearch.tasks import load_task
 
 
 @dataclass
@@ -69,21 +73,49 @@ class Interruptible(Desk):
         self.stop.check()
 
 
-def carry_on(run: Run, *, quiet: bool, as_json: bool) -> int:
-    """Drive a run until it is done, paused or stopped, and say so. Returns the exit code."""
-    desk = desk_for(run)
-    _unpause(run)
-    if not quiet:
-        run.watchers.append(_json_line if as_json else _plain_line)
-    stop = Stop()
+@dataclass(frozen=True)
+class Manner:
+    """How a search is shown, and whether it stays when only answers from outside are wanted."""
+
+    quiet: bool = False
+    as_json: bool = False
+    stay: bool = False
+
+
+def begin_and_carry_on(store: Store, name: str | None, loaded: Loaded, manner: Manner) -> int:
+    """Begin a run once everybody who is needed is ready: nothing is begun, or spent, that could not go on."""
+    config = loaded.config
+    if why := allows_nothing(config):
+        raise BadInput(why)
+    if not manner.quiet:
+        say(preflight(config))
+    task = load_task(config.task) if config.task else None
+    with staffed(config, task) as staff:
+        return _carry_on(begin(store, name, loaded), staff, manner)
+
+
+def carry_on(run: Run, manner: Manner) -> int:
+    """Go on with a run as it was begun."""
+    at = setting(run.state)
+    with staffed(at.config, at.task) as staff:
+        _unpause(run)
+        return _carry_on(run, staff, manner)
+
+
+def _carry_on(run: Run, staff: Staff, manner: Manner) -> int:
+    """Drive a run until it is done, paused, stopped, or wants answers from outside. Returns the exit code."""
+    desk, stop = staff.desk(run, setting(run.state)), Stop()
+    served = Interruptible(desk.planner, desk.writer, desk.evaluator, stop)
     try:
-        with listening(stop):
-            served = Interruptible(desk.planner, desk.writer, desk.evaluator, stop)
-            ended = drive(run, served, stop.sleep)
+        with listening(stop), watching(run, quiet=manner.quiet, as_json=manner.as_json):
+            if staff.kinds == ALL_KINDS:
+                ended = drive(run, served, stop.sleep)
+            else:
+                ended = carry(run, served, staff.kinds, stop.sleep, stay=manner.stay)
     except KeyboardInterrupt:
         say(f"stopped; nothing is lost. Go on with: ksearch resume {run.id}")
         return INTERRUPTED
-    _report(run, ended, as_json)
+    _report(run, ended, manner.as_json)
     return 0
 
 
@@ -92,15 +124,6 @@ def _unpause(run: Run) -> None:
     state = run.refresh()
     if state.paused or (state.stopping and not state.ended):
         run.command(ev.Resume(), opt.login_name())
-
-
-def _json_line(event: ev.Event, _: State) -> None:
-    opt.print_json(encode_event(event))
-
-
-def _plain_line(event: ev.Event, state: State) -> None:
-    if isinstance(event, SHOWN + SHOWN_ALSO) and (text := event_line(event, state)):
-        print(f"[{state.evaluated}/{state.config.budget.evaluations}] {text}", flush=True)
 
 
 def _report(run: Run, ended: Done | Wait, as_json: bool) -> None:
@@ -114,10 +137,9 @@ def _report(run: Run, ended: Done | Wait, as_json: bool) -> None:
     print(f"run {run.id}: {ended.why}; {state.evaluated} evaluations")
     if best:
         print(f"best program {best.program_id[:12]}: {times(best.speedup)} over the baseline")
-
-
-def desk_for(run: Run) -> Desk:
-    """Who answers, by the settings in the run's log."""
-    from ksearch.service.desks import open_desk
-
-    return open_desk(run)
+    if state.paused:
+        say(f"when the cause is mended: ksearch resume {run.id}")
+    elif isinstance(ended, Wait):
+        say(f"answers from outside: ksearch ask {run.id}, ksearch tell; then ksearch resume {run.id} measures")
+    elif best:
+        say(f"its files: ksearch best {run.id} -o DIR; measured again: ksearch verify DIR")

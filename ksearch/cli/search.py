@@ -24,6 +24,19 @@ Minutes = Annotated[float | None, typer.Option(min=0, help="Budget: working time
 Stagnation = Annotated[int | None, typer.Option(min=1, help="Attempts without improvement that end an action.")]
 MaxNewNodes = Annotated[int | None, typer.Option(min=1, help="Actions that one plan may add.")]
 MaxDifficulty = Annotated[int | None, typer.Option(min=1, max=5, help="Harder actions wait for the easier ones.")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPEC",
+        help="Who plans and writes: PROVIDER:NAME, command:CMD, transcript:FILE, or agent (answers come by `tell`). "
+        "Default: agent.",
+    ),
+]
+PlannerModel = Annotated[str | None, typer.Option(metavar="SPEC", help="Who plans, where it is another.")]
+WriterModel = Annotated[str | None, typer.Option(metavar="SPEC", help="Who writes, where it is another.")]
+BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Another address of the provider's protocol.")]
+KeyEnv = Annotated[str | None, typer.Option(metavar="VARIABLE", help="Variable that holds the key, with --base-url.")]
+Record = Annotated[str | None, typer.Option(metavar="FILE", help="Append each reply to a transcript.")]
 Language = Annotated[str | None, typer.Option(metavar="NAME", help="To write in. Default: the task's first.")]
 
 
@@ -86,7 +99,12 @@ def begin(store: Store, name: str | None, loaded: Loaded) -> Run:
 def run(
     name: NameOption = None,
     task: TaskOption = None,
-    model: Annotated[str | None, typer.Option("--model", metavar="PROVIDER:NAME", help="Who plans and writes.")] = None,
+    model: Model = None,
+    planner_model: PlannerModel = None,
+    writer_model: WriterModel = None,
+    base_url: BaseUrl = None,
+    key_env: KeyEnv = None,
+    record: Record = None,
     evaluations: Evaluations = None,
     attempts: Attempts = None,
     tokens: Tokens = None,
@@ -103,6 +121,7 @@ def run(
 ) -> int:
     """Search: begin a run and carry it on until its budget is spent.
 
+    With --model agent, programs are measured here, and plans and programs come from outside by `tell`.
     Ctrl-C once finishes the step at hand and stops; twice stops at once. Nothing is lost either way.
 
     \b
@@ -111,17 +130,20 @@ def run(
       ksearch run --task ./my-kernel --model agent
     """
     flags = _flags(locals())
-    from ksearch.cli.driving import carry_on
+    from ksearch.cli.driving import Manner, begin_and_carry_on
     from ksearch.cli.opening import opened
 
     loaded = load(flags, config)
     with opened(store) as opened_store:
-        return carry_on(begin(opened_store, name, loaded), quiet=quiet, as_json=as_json)
+        return begin_and_carry_on(opened_store, name, loaded, Manner(quiet, as_json))
 
 
 def resume(
     run: opt.RunArgument = None,
     store: opt.StoreOption = None,
+    stay: Annotated[
+        bool, typer.Option("--stay", help="Wait for answers from outside, and measure, until the run has ended.")
+    ] = False,
     quiet: opt.QuietOption = False,
     as_json: opt.JsonOption = False,
 ) -> int:
@@ -132,10 +154,10 @@ def resume(
     \b
     Examples:
       ksearch resume
-      ksearch resume softmax-1
+      ksearch resume softmax-1 --stay
     """
-    from ksearch.cli.driving import carry_on
+    from ksearch.cli.driving import Manner, carry_on
     from ksearch.cli.opening import opened_run
 
     with opened_run(store, run) as found:
-        return carry_on(found, quiet=quiet, as_json=as_json)
+        return carry_on(found, Manner(quiet, as_json, stay))

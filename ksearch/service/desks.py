@@ -4,27 +4,79 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from ksearch.config import RunConfig
-from ksearch.drivers import Desk
+from ksearch.drivers import Desk, Evaluator
 from ksearch.errors import BadInput
+from ksearch.evaluators.local import LocalEvaluator
+from ksearch.models import AgentModel, Model, open_model
+from ksearch.protocol import Kind
 from ksearch.run import Run
-from ksearch.service.beginning import setting
+from ksearch.search import ALL_KINDS
+from ksearch.service.beginning import Setting
+from ksearch.service.measuring import Bench
+from ksearch.service.minds import ModelMind
+from ksearch.tasks import Task
 
 FAKE = "fake"  # for tests of what surrounds a search: deterministic, measures nothing
+MakeDesk = Callable[[Run, Setting], Desk]
 
 
-def open_desk(run: Run) -> Desk:
-    """Raises:
-    BadInput: nobody in this process can answer the run.
+@dataclass(frozen=True)
+class Staff:
+    """Everybody who is needed, ready to work; nothing has been spent. `kinds`: what they can answer."""
+
+    desk: MakeDesk
+    kinds: frozenset[Kind]
+
+
+@contextmanager
+def staffed(config: RunConfig, task: Task | None) -> Iterator[Staff]:
+    """Open models and evaluator, and close them afterwards.
+
+    Raises:
+        ModelSetupError: a model cannot be used.
+        EvaluatorError: the task's baseline or reference does not work on this machine.
+        BadInput: there is no task, so that nobody here can answer.
     """
-    config = setting(run.state).config
-    if config.model == FAKE or config.model.startswith(f"{FAKE}:"):
-        return _fake(config)
-    raise BadInput(
-        f"run {run.id} is answered by hand: `ksearch ask {run.id}` hands out its work, `ksearch tell` takes it"
-    )
+    if config.model.partition(":")[0] == FAKE:
+        yield Staff(lambda *_: _fake(config), ALL_KINDS)
+        return
+    planner, writer = _models(config)
+    models = {Kind.PLAN: planner, Kind.WRITE: writer}
+    answered = frozenset(kind for kind, model in models.items() if not isinstance(model, AgentModel))
+    if task is None:
+        raise BadInput(
+            "a model needs a task to be asked about: --task NAME or FOLDER"
+            if answered
+            else "a run without a task is carried on by hand: `ksearch ask` hands out its work, `ksearch tell` takes it"
+        )
+    with LocalEvaluator(task.spec, task.folder) as local:
+        yield Staff(lambda run, at: _desk(run, at, planner, writer, Bench(local)), answered | {Kind.EVALUATE})
+
+
+def _models(config: RunConfig) -> tuple[Model, Model]:
+    specs = [config.planner_model or config.model, config.writer_model or config.model]
+    record = Path(config.record) if config.record else None
+    opened: dict[str, Model] = {}
+    for spec in specs:
+        if spec not in opened:
+            own = spec.partition(":")[0] not in ("agent", "command", "transcript")
+            opened[spec] = open_model(
+                spec,
+                base_url=config.base_url if own else None,
+                key_env=config.key_env if own else None,
+                record=record,
+            )
+    return opened[specs[0]], opened[specs[1]]
+
+
+def _desk(run: Run, at: Setting, planner: Model, writer: Model, evaluator: Evaluator) -> Desk:
+    return Desk(ModelMind(planner, run, at), ModelMind(writer, run, at), evaluator)
 
 
 def _fake(config: RunConfig) -> Desk:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ksearch.definition import TaskSpec
 from ksearch.protocol import Kind, Plan, Refusal, Request
-from ksearch.replies import parse_plan, parse_program
+from ksearch.replies import decode, parse_plan, parse_program
 from ksearch.state import State
 from ksearch.types import Program
 
@@ -17,7 +17,7 @@ def read_reply(
     state: State, request: Request, raw: bytes, finish: str, task: TaskSpec | None, language: str | None = None
 ) -> Plan | Program | Refusal:
     """Never raises for what the reply holds: a `Refusal` says why it is no answer."""
-    text = raw.decode("utf-8", "surrogateescape")
+    text = decode(raw)
     if request.kind is Kind.PLAN:
         workloads = [w.name for w in task.workloads] if task else None
         return parse_plan(text, state.tree, finish=finish or None, known_workloads=workloads)

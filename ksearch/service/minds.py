@@ -1,0 +1,68 @@
+"""A planner or writer that is a model: its prompt rendered, its reply stored as text and read by the parsers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from ksearch.drivers import Answer, Job
+from ksearch.models import Call, Model
+from ksearch.protocol import Kind, Plan, Refusal
+from ksearch.replies import plan_schema
+from ksearch.run import Run
+from ksearch.service.beginning import Setting
+from ksearch.service.prompting import render
+from ksearch.service.reading import read_reply
+from ksearch.types import Program
+
+ROLES = {Kind.PLAN: "planner", Kind.WRITE: "writer"}
+
+
+@dataclass(frozen=True)
+class ModelMind:
+    """A `Mind` for one run."""
+
+    model: Model
+    run: Run
+    setting: Setting
+
+    def prompt(self, job: Job) -> bytes:
+        prompt = render(self.run, job.state, job.request, self.setting)
+        assert prompt is not None, "a model is asked only about a run with a task"
+        return prompt.canonical
+
+    def answer(self, job: Job, prompt: bytes) -> Answer:
+        call = self._call(job, prompt)
+        reply = self.model.complete(call)
+        raw = reply.text.encode("utf-8", "surrogateescape" if _stray_bytes(reply.text) else "surrogatepass")
+        return Answer(raw, reply.cost(call), reply.model, reply.finish or "")
+
+    def _call(self, job: Job, prompt: bytes) -> Call:
+        body = json.loads(prompt)
+        system, text = body["system"], body["text"]
+        rendered = render(self.run, job.state, job.request, self.setting)
+        # The part that providers can cache: the same words in each prompt of this kind.
+        stable = rendered.stable_text if rendered and text.startswith(rendered.stable_text) else ""
+        pending = job.state.pending.get(job.request.id)
+        return Call(
+            ROLES[job.request.kind],
+            text[len(stable) :],
+            stable,
+            system,
+            job.request.id,
+            len(pending.refusals) if pending else 0,
+            self.setting.config.reply_tokens,
+            json_schema=plan_schema() if job.request.kind is Kind.PLAN else None,
+        )
+
+    def read(self, job: Job, raw: bytes, finish: str) -> Plan | Program | Refusal:
+        return read_reply(job.state, job.request, raw, finish, self.setting.spec, self.setting.config.language)
+
+
+def _stray_bytes(text: str) -> bool:
+    """Whether lone surrogates in it stand for bytes that were no UTF-8."""
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
