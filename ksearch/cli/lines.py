@@ -59,7 +59,8 @@ def _answer_line(event: ev.Event) -> str:
 def _course_line(event: ev.Event, state: State) -> str:
     match event:
         case ev.Judged(node_id=node, attempt=index):
-            word = "new best of the run" if event.new_best else "improved" if event.improved else "no improvement"
+            better = "improved" if event.versus_best else "the first that passed"
+            word = "new best of the run" if event.new_best else better if event.improved else "no improvement"
             return f"{node} attempt {index + 1}: {word}"
         case ev.CycleClosed(node_id=node, reason=reason, program_id=program):
             failed = "open again" if event.unfinished else "rejected"

@@ -1,10 +1,11 @@
-"""runs, show: looking at what is kept. Nothing here writes."""
+"""runs, show, status, best: looking at what is kept. Nothing here writes."""
 
 from __future__ import annotations
 
 import json
 import re
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -190,3 +191,93 @@ def _node_json(run: Run, node_id: str, *, attempts: bool = True) -> dict[str, An
     if attempts:
         body["tried"] = [asdict(attempt) for attempt in attempts_at(log_of(run), node_id)]
     return body
+
+
+def status(run: opt.RunArgument = None, store: opt.StoreOption = None, as_json: opt.JsonOption = False) -> None:
+    """Show in a few lines where a run stands: status, best, tree, budgets, what is out.
+
+    \b
+    Examples:
+      ksearch status
+      ksearch status softmax-1 --json
+    """
+    from ksearch.cli.opening import opened_run
+    from ksearch.views import summary
+
+    with opened_run(store, run, readonly=True) as found:
+        if as_json:
+            opt.print_json(_status_json(found))
+            return
+        print(f"run     {found.id}")
+        print(summary(found.state, opt.width()))
+
+
+def _status_json(run: Run) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    state = run.state
+    best = state.evaluations.get(state.best_id or "")
+    out = [
+        {"id": id, "kind": str(p.request.kind), "node_id": p.request.node_id, "holder": p.lease and p.lease.holder.name}
+        for id, p in state.pending.items()
+    ]
+    return {
+        "run": run.id,
+        "task": state.context.get("task"),
+        "status": status_of(state.ended, state.paused),
+        "best": state.best_id,
+        "speedup": asdict(best.speedup) if best and best.speedup else None,
+        "evaluations": state.evaluated,
+        "attempts": state.attempts,
+        "tokens": state.spent.tokens,
+        "usd": state.spent.usd,
+        "unpriced_calls": state.unpriced,
+        "working_seconds": state.worked_s,
+        "budget": asdict(state.config.budget),
+        "requests": out,
+    }
+
+
+def best(
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN|FILE.jsonl]", show_default=False, help="Default: the latest run."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="DIR", help="Write its files here; default: print it.")
+    ] = None,
+    store: opt.StoreOption = None,
+    as_json: opt.JsonOption = False,
+) -> int:
+    """The best program of a run, by paired evidence: its sources and its evaluation.
+
+    Exit code 1: no program has passed yet.
+
+    \b
+    Examples:
+      ksearch best softmax-1
+      ksearch best softmax-1 -o out/
+    """
+    from ksearch.cli.boundary import say
+    from ksearch.cli.lines import times
+    from ksearch.cli.opening import opened_run
+    from ksearch.codec import encode_evaluation
+    from ksearch.service.best import best_of
+
+    with opened_run(store, run, readonly=True) as viewed:
+        found = best_of(viewed)
+        if found is None:
+            say(f"run {viewed.id}: no program has passed yet")
+            return 1
+        written = [str(Path(output, name)) for name in found.files()] if output else []
+        for name, data in found.files().items() if output else ():
+            opt.write_output(Path(str(output), name), data)
+        if as_json:
+            body = {"program": json.loads(found.program.canonical), "evaluation": encode_evaluation(found.evaluation)}
+            opt.print_json({**found.origin, **body, "files": written})
+            return 0
+        say(f"run {viewed.id}, node {found.node_id}: {times(found.evaluation.speedup)} over the baseline")
+        for path, text in found.program.sources.items() if not output else ():
+            print(f"// {path}\n{text}")
+        print("\n".join(written), end="\n" if written else "")
+        return 0

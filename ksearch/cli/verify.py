@@ -68,6 +68,10 @@ def verify(
         if programs or against:
             raise BadInput("with --certificate the programs are those of the certificate: name no others")
         return _again(certificate, task, effort, allowance, output, as_json)
+    if task is None and programs:
+        from ksearch.service.best import origin_task
+
+        task = origin_task(programs[0])
     if not programs or task is None:
         raise BadInput("name a program and its task: ksearch verify PROGRAM --task TASK (or --certificate FILE)")
     return _measure(programs, task, against or [], effort, output, as_json)

@@ -12,12 +12,13 @@ import ksearch
 from ksearch.codec import encode_event
 from ksearch.config import Loaded, RunConfig, recorded
 from ksearch.definition import TaskSpec
-from ksearch.errors import StoreError, TaskError
+from ksearch.errors import BadInput, StoreError, TaskError
 from ksearch.events import AnyEvent, RunStarted
 from ksearch.run import Run
 from ksearch.state import State
 from ksearch.store import Store
 from ksearch.tasks import Task, load_task
+from ksearch.tasks.folder import BUNDLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,10 @@ def begin(store: Store, name: str | None, loaded: Loaded) -> Run:
     task = load_task(loaded.config.task) if loaded.config.task else None
     context = {"version": ksearch.__version__, **loaded.context()}
     if task:
-        context |= {"task": task.name, "task_folder": str(task.folder.resolve()), "task_hash": task.hash}
+        context |= {"task": task.name, "task_hash": task.hash}
+        if task.folder.parent != BUNDLED:  # a bundled one is found by its name on any machine
+            context["task_folder"] = str(task.folder.resolve())
+        check_language(task, loaded.config.language)
     name = name or _free_name(store, task.name if task else "run")
     taken = {info.id: info.seq for info in store.runs()}
     if taken.get(name):
@@ -62,16 +66,25 @@ def setting(state: State) -> Setting:
     """
     loaded = recorded(state.context)
     config, origins = (loaded.config, loaded.origins) if loaded else (RunConfig(), {})
-    folder = state.context.get("task_folder")
-    if not folder:
+    name = state.context.get("task")
+    if not name:
         return Setting(config, origins, None)
+    folder = state.context.get("task_folder") or BUNDLED / name
     task = load_task(folder)
     if task.hash != state.context.get("task_hash"):
         raise TaskError(
-            f"the task folder {folder} was changed since the run began, so old and new results cannot be compared. "
-            "Put it back as it was, or begin a new run"
+            f"the task folder {folder} is not as it was when the run began, so old and new results cannot be compared. "
+            "Put it back as it was (a bundled task: install K-Search "
+            f"{state.context.get('version')} again), or begin a new run"
         )
     return Setting(config, origins, task)
+
+
+def check_language(task: Task, language: str | None) -> None:
+    if language and language not in task.spec.languages:
+        raise BadInput(
+            f"task {task.name} takes {', '.join(task.spec.languages)}; --language {language} is none of them"
+        )
 
 
 def log_of(run: Run) -> list[AnyEvent]:
