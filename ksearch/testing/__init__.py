@@ -1,0 +1,1 @@
+"""Fakes and contract tests, shipped for authors of plugins."""
