@@ -8,6 +8,7 @@ import mmap
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ Array = np.ndarray[Any, Any]
 PAGE = 4096
 MARGIN = 64  # canary bytes at least behind every tensor
 RENEW = 64  # fills from one block of random poison, each from another place in it
-STAGGER = 192  # so that tensors do not all start at the same place of a page (cache set conflicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,13 @@ class Layout:
     size_bytes: int
 
 
-def lay_out(spec: TaskSpec, axes: Mapping[str, int]) -> Layout:
+def lay_out(spec: TaskSpec, axes: Mapping[str, int], stagger: int = 192) -> Layout:
+    """Where everything lies. `stagger`: tensor n starts n times so many bytes into its page."""
     names, slots, at = spec.names(axes), [], 0
     for position, tensor in enumerate((*spec.inputs, *spec.outputs)):
         shape = tensor.dims(names)
         nbytes = tensor.size_bytes(names)
-        offset = at + STAGGER * position % PAGE
+        offset = at + stagger * position % PAGE
         at = -(-(offset + nbytes + MARGIN) // PAGE) * PAGE
         slots.append(Slot(tensor, shape, offset, nbytes, at))
     count = len(spec.inputs)
@@ -78,6 +79,13 @@ class BufferSet:
     def canary(self, slot: Slot) -> Array:
         return self.bytes[slot.offset + slot.nbytes : slot.end]
 
+    def mark(self, slot: Slot) -> None:
+        """Write the canary behind a tensor."""
+        self.canary(slot)[:] = canary(slot)
+
+    def marked(self, slot: Slot) -> bool:
+        return np.array_equal(self.canary(slot), canary(slot))
+
     def take_fd(self) -> int:
         """The descriptor, to be sent once and closed by the caller; the mapping stays."""
         fd, self.fd = self.fd, -1
@@ -88,6 +96,17 @@ class BufferSet:
         self.map.close()
         if self.fd >= 0:
             os.close(self.fd)
+
+
+def canary(slot: Slot) -> Array:
+    """What stands behind a tensor."""
+    return _pattern(slot.end)[: slot.end - slot.offset - slot.nbytes]
+
+
+@cache
+def _pattern(seed: int) -> Array:
+    """Bytes that no kernel writes by chance; they differ from tensor to tensor."""
+    return (np.arange(2 * PAGE + MARGIN, dtype=np.uint32) * 2654435761 + seed >> 13).astype(np.uint8)
 
 
 class Poison:

@@ -14,19 +14,18 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ksearch.definition import TaskSpec, Tensor, Tolerance
-from ksearch.evaluators import ceilings, linux, wire
-from ksearch.evaluators.buffers import Array, BufferSet, Layout, Poison, lay_out
-from ksearch.evaluators.compare import Report, clearly_equal, compare
+from ksearch.evaluators import linux, wire
+from ksearch.evaluators.buffers import Layout, lay_out
+from ksearch.evaluators.compare import Report
+from ksearch.evaluators.host import Host, Memory, Set, declared
 
+Array = Any  # of the device: numpy.ndarray or torch.Tensor
 EXACT = Tolerance(0.0, 0.0, 0.0)
 LATE_WAIT_S = 0.02
 PAST = 6
@@ -42,7 +41,8 @@ class Filled:
     """What the oracle knows of one filled set."""
 
     seed: str = ""
-    inputs: list[Array] = field(default_factory=list)
+    inputs: list[Any] = field(default_factory=list)  # what the device keeps of them
+    awkward: int | None = None
     expected: dict[str, Array] | None = None
     kept: list[Array] = field(default_factory=list)  # outputs as they were when judged
 
@@ -53,20 +53,19 @@ class Group:
 
     axes: dict[str, int]
     layout: Layout
-    sets: list[BufferSet]
+    sets: list[Set]
     filled: list[Filled]
     past: deque[dict[str, Array]] = field(default_factory=lambda: deque(maxlen=PAST))  # expected, of earlier fills
 
 
 class Oracle:
-    def __init__(self, spec: TaskSpec, folder: Path) -> None:
-        self.spec = spec
+    def __init__(self, spec: TaskSpec, folder: Path, memory: Memory) -> None:
+        self.spec, self.memory = spec, memory
         scope = _load(folder / "reference.py")
         self.make_inputs: Callable[..., dict[str, Array]] = _function(scope, "inputs", folder)
         self.reference: Callable[..., dict[str, Array]] = _function(scope, "reference", folder)
         self.awkward: Callable[..., list[dict[str, Array]]] | None = scope.get("awkward")
         self.groups: dict[str, Group] = {}
-        self.poison = Poison(np.random.default_rng(int.from_bytes(os.urandom(16))))
         self.reference_s = 0.0
 
     # --- buffers
@@ -76,17 +75,17 @@ class Oracle:
         key, axes = order["key"], order["axes"]
         group = self.groups.get(key)
         if group is None:
-            group = self.groups[key] = Group(axes, lay_out(self.spec, axes), [], [])
-        made = [BufferSet(group.layout) for _ in range(order["count"])]
+            group = self.groups[key] = Group(axes, lay_out(self.spec, axes, self.memory.stagger), [], [])
+        made, more, fds = self.memory.make(group.layout, order["count"])
         group.sets += made
         group.filled += [Filled() for _ in made]
         answer = {
             "bytes": group.layout.size_bytes,
             "inputs": [s.layout() for s in group.layout.inputs],
             "outputs": [s.layout() for s in group.layout.outputs],
-            "axes": [axes[a] for a in self.spec.axes],
-        }
-        return answer, [s.take_fd() for s in made]
+            "axes": [axes[a] for a in self.spec.axes], **more,
+        }  # fmt: skip
+        return answer, fds
 
     def drop(self, order: wire.Message) -> wire.Message:
         for key in [k for k in self.groups if k == order["key"] or k.startswith(order["key"] + "/")]:
@@ -106,42 +105,55 @@ class Oracle:
         groups = [self.groups[k] for k in order["keys"]]
         source = order.get("awkward")
         for index in order["sets"]:
-            seed = int.from_bytes(os.urandom(16))
+            seed = self.memory.seed()
             inputs = self._draw(groups[0].axes, seed, source)
             expected = self._expect(inputs, groups[0].axes) if index in order["expect"] else None
             for group in groups:
                 _remember(group, group.filled[index])
-                filled = group.filled[index] = Filled(f"{seed:032x}", list(inputs.values()), expected)
-                self._write(group, index, filled, order["poison"])
+                kept = self.memory.keep(list(inputs.values()))
+                group.filled[index] = Filled(f"{seed:032x}", kept, source, expected)
+                self._write(group, index, list(inputs.values()), order["poison"])
         return {"reference_s": self.reference_s}
 
     def again(self, order: wire.Message) -> wire.Message:
         """The values of these sets once more, with outputs poisoned anew; what was judged is kept."""
         group = self.groups[order["key"]]
         for index in order["sets"]:
-            self._write(group, index, group.filled[index], order["poison"])
+            self._write(group, index, self._once_more(group, group.filled[index]), order["poison"])
         return {}
+
+    def _once_more(self, group: Group, filled: Filled) -> Sequence[Array]:
+        values = self.memory.recall(filled.inputs)
+        if values is not None:
+            return values
+        drawn = list(self._draw(group.axes, int(filled.seed, 16), filled.awkward).values())
+        if not all(self.memory.unchanged(v, k) for v, k in zip(drawn, filled.inputs, strict=True)):
+            raise TaskFault("inputs() gave other values for the same seed: draw from the given generator only")
+        return drawn
 
     def count_awkward(self, order: wire.Message) -> wire.Message:
         if self.awkward is None:
             return {"count": 0}
-        cases = self._call("awkward", self.awkward, order["axes"], np.random.default_rng(0))
+        cases = self._call("awkward", self.awkward, order["axes"], self.memory.generator(0))
         if not isinstance(cases, list):
             raise TaskFault(f"awkward() must return a list, got {type(cases).__name__}")
         return {"count": len(cases)}
 
     def _draw(self, axes: dict[str, int], seed: int, awkward: int | None) -> dict[str, Array]:
-        rng = np.random.default_rng(seed)
+        rng = self.memory.generator(seed)
         if awkward is None:
             values = self._call("inputs", self.make_inputs, dict(axes), rng)
         else:
             assert self.awkward is not None
             values = self._call("awkward", self.awkward, dict(axes), rng)[awkward]
-        return _declared("inputs", values, self.spec.inputs, self.spec.names(axes))
+        try:
+            return declared(self.memory, "inputs", values, self.spec.inputs, self.spec.names(axes))
+        except ValueError as error:
+            raise TaskFault(str(error)) from error
 
     def _expect(self, inputs: dict[str, Array], axes: dict[str, int]) -> dict[str, Array]:
         start = time.perf_counter()
-        given = {k: v.copy() for k, v in inputs.items()}
+        given = {k: self.memory.copy(v) for k, v in inputs.items()}
         found = self._call("reference", self.reference, given, dict(axes))
         self.reference_s = time.perf_counter() - start
         wanted = [t for t in self.spec.inputs if t.mutable and t.name in found]
@@ -149,10 +161,10 @@ class Oracle:
         for tensor in (*self.spec.outputs, *wanted):
             if tensor.name not in found:
                 raise TaskFault(f"reference() does not return {tensor.name!r}")
-            value = np.ascontiguousarray(found[tensor.name])
+            value = self.memory.own(found[tensor.name])
             shape = tensor.dims(self.spec.names(axes))
-            if value.shape != shape:
-                raise TaskFault(f"reference(): {tensor.name} has shape {value.shape}, declared {shape}")
+            if tuple(value.shape) != shape:
+                raise TaskFault(f"reference(): {tensor.name} has shape {tuple(value.shape)}, declared {shape}")
             result[tensor.name] = value
         return result
 
@@ -164,15 +176,15 @@ class Oracle:
             text = f"{name}() raised {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
             raise TaskFault(text) from error
 
-    def _write(self, group: Group, index: int, filled: Filled, poison: str) -> None:
+    def _write(self, group: Group, index: int, inputs: Sequence[Array], poison: str) -> None:
         target = group.sets[index]
-        for slot, values in zip(group.layout.inputs, filled.inputs, strict=True):
+        for slot, values in zip(group.layout.inputs, inputs, strict=True):
             target.array(slot)[...] = values
         for slot in group.layout.outputs:
             if poison != "none":
-                self.poison.fill(target.array(slot), poison)
+                self.memory.poison(target.array(slot), poison)
         for slot in (*group.layout.inputs, *group.layout.outputs):
-            target.canary(slot)[:] = _canary(slot.end)[: slot.end - slot.offset - slot.nbytes]
+            target.mark(slot)
 
     # --- judging
 
@@ -189,7 +201,7 @@ class Oracle:
                 return {"fault": {**fault, "set": index, "seed": group.filled[index].seed}, **worst}
             if order.get("keep"):
                 filled = group.filled[index]
-                filled.kept = [group.sets[index].array(s).copy() for s in group.layout.outputs]
+                filled.kept = [self.memory.copy(group.sets[index].array(s)) for s in group.layout.outputs]
         return {"fault": None, **worst}
 
     def _intact(self, group: Group, index: int, off: set[str]) -> wire.Message | None:
@@ -197,12 +209,10 @@ class Oracle:
         for slot, values in zip(group.layout.inputs, filled.inputs, strict=True):
             if "input_hash" in off or slot.tensor.mutable:
                 continue
-            if not _same(one.array(slot), values):
+            if not self.memory.unchanged(one.array(slot), values):
                 return _fault("input_changed", f"input {slot.tensor.name} was changed; write to outputs only")
         for slot in (*group.layout.inputs, *group.layout.outputs):
-            if "canary" not in off and not np.array_equal(
-                one.canary(slot), _canary(slot.end)[: slot.end - slot.offset - slot.nbytes]
-            ):
+            if "canary" not in off and not one.marked(slot):
                 return _fault("runtime_error", f"wrote past the end of {slot.tensor.name}")
         return None
 
@@ -221,7 +231,7 @@ class Oracle:
                 wanted, slack = peer.sets[index].array(slot), 2.0  # both may be off by the tolerance
             else:
                 continue
-            if expected is None and clearly_equal(got, wanted, self._tolerance(slot.tensor, slack)):
+            if expected is None and self.memory.clearly_equal(got, wanted, self._tolerance(slot.tensor, slack)):
                 continue
             report = self._compare(slot.tensor, got, wanted, slack, off)
             worst["max_abs"] = max(worst["max_abs"], report.max_abs)
@@ -233,7 +243,7 @@ class Oracle:
         return None
 
     def _compare(self, tensor: Tensor, got: Array, wanted: Array, slack: float, off: set[str]) -> Report:
-        return compare(
+        return self.memory.compare(
             got, wanted, self._tolerance(tensor, slack),
             elementwise="elementwise" not in off, norm="norm" not in off, non_finite="non_finite" not in off,
         )  # fmt: skip
@@ -247,9 +257,9 @@ class Oracle:
         slot = next(s for s in (*group.layout.outputs, *group.layout.inputs) if s.tensor.name == name)
         got = group.sets[index].array(slot)
         if "late_write" not in off:
-            before = got.copy()
+            before = self.memory.copy(got)
             time.sleep(LATE_WAIT_S)
-            if not _same(before, got):
+            if not self.memory.same(before, got):
                 return _fault("late_write", f"{name} was still being written after the call had returned")
         others = [f.expected for n, f in enumerate(group.filled) if n != index and f.expected is not None]
         for wanted in [] if "stale_output" in off else [*others, *group.past]:
@@ -274,13 +284,17 @@ class Oracle:
         group = self.groups[order["key"]]
         for index in order["sets"]:
             for slot, kept in zip(group.layout.outputs, group.filled[index].kept, strict=False):
-                if not _same(group.sets[index].array(slot), kept):
+                if not self.memory.same(group.sets[index].array(slot), kept):
                     text = f"{slot.tensor.name} changed after it had been judged: something still writes to it"
                     return {"fault": {**_fault("late_write", text), "set": index}}
         return {"fault": None}
 
     def ceilings(self, _: wire.Message) -> wire.Message:
-        return ceilings.measure()
+        return self.memory.ceilings()
+
+    def about(self, _: wire.Message) -> wire.Message:
+        """What the device is and how it is; on a GPU also a proof that it still computes."""
+        return self.memory.about()
 
     def seeds(self, order: wire.Message) -> wire.Message:
         """Only asked for when the runner is dead."""
@@ -294,40 +308,6 @@ def _remember(group: Group, filled: Filled) -> None:
 
 def _fault(verdict: str, reason: str) -> wire.Message:
     return {"verdict": verdict, "reason": reason}
-
-
-@cache
-def _canary(seed: int) -> Array:
-    """Bytes that no kernel writes by chance; they differ from tensor to tensor."""
-    return (np.arange(8192 + 64, dtype=np.uint32) * 2654435761 + seed >> 13).astype(np.uint8)
-
-
-def _same(one: Array, other: Array) -> bool:
-    a, b = one.reshape(-1).view(np.uint8), np.ascontiguousarray(other).reshape(-1).view(np.uint8)
-    whole = a.size // 8 * 8
-    if a.ctypes.data % 8 == 0 and b.ctypes.data % 8 == 0 and whole:
-        same = np.array_equal(a[:whole].view(np.uint64), b[:whole].view(np.uint64))
-        return same and bool(np.array_equal(a[whole:], b[whole:]))
-    return bool(np.array_equal(a, b))
-
-
-def _declared(what: str, values: Any, tensors: tuple[Tensor, ...], names: Any) -> dict[str, Array]:
-    """The values as declared, in order.
-
-    Raises:
-        TaskFault: one is missing, or of another dtype or shape.
-    """
-    result = {}
-    for tensor in tensors:
-        if not isinstance(values, dict) or tensor.name not in values:
-            raise TaskFault(f"{what}() must return a dict with {tensor.name!r}")
-        value = np.ascontiguousarray(values[tensor.name])
-        shape = tensor.dims(names)
-        if value.dtype != np.dtype(tensor.dtype) or value.shape != shape:
-            text = f"{what}(): {tensor.name} is {value.dtype}{list(value.shape)}, declared {tensor.dtype}{list(shape)}"
-            raise TaskFault(text)
-        result[tensor.name] = value
-    return result
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -347,8 +327,8 @@ def _function(scope: dict[str, Any], name: str, folder: Path) -> Callable[..., A
     return found  # type: ignore[no-any-return]
 
 
-def serve(fd: int) -> None:
-    """Answer the coordinator until it goes away."""
+def serve(fd: int, make: Callable[[], Memory] = Host) -> None:
+    """Answer the coordinator until it goes away. `make` gives the device."""
     linux.hide()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # one for every buffer set that is mapped
@@ -359,22 +339,25 @@ def serve(fd: int) -> None:
             order, fds = wire.recv(sock)
         except wire.Closed:
             return
-        answer, send = _answer(oracles, order, fds)
+        answer, send = _answer(oracles, order, fds, make)
         wire.send(sock, answer, send)
         for one in send:
             os.close(one)
 
 
-def _answer(oracles: list[Oracle], order: wire.Message, fds: list[int]) -> tuple[wire.Message, list[int]]:
+def _answer(
+    oracles: list[Oracle], order: wire.Message, fds: list[int], make: Callable[[], Memory]
+) -> tuple[wire.Message, list[int]]:
     try:
         if order["do"] == "open":
             with os.fdopen(fds[0], "rb") as file:
                 spec = TaskSpec.from_dict(json.load(file))
-            oracles.append(Oracle(spec, Path(order["folder"])))
+            oracles.append(Oracle(spec, Path(order["folder"]), make()))
             return {}, []
         if order["do"] == "sets":
             return oracles[0].sets(order)
         answer: wire.Message = getattr(oracles[0], order["do"])(order)
+        oracles[0].memory.settle()
     except TaskFault as error:
         return {"task_fault": str(error)}, []
     except MemoryError:
