@@ -116,7 +116,7 @@ def _carry_on(run: Run, staff: Staff, manner: Manner) -> int:
         say(f"stopped; nothing is lost. Go on with: ksearch resume {run.id}")
         return INTERRUPTED
     _report(run, ended, manner.as_json)
-    return 0
+    return 1 if run.state.paused else 0
 
 
 def _unpause(run: Run) -> None:

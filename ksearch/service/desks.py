@@ -13,13 +13,14 @@ from ksearch.config import RunConfig
 from ksearch.drivers import Desk, Evaluator
 from ksearch.errors import BadInput
 from ksearch.evaluators.local import LocalEvaluator
-from ksearch.models import AgentModel, Model, open_model
+from ksearch.events import Asked, Received
+from ksearch.models import AgentModel, Model, Recorder, TranscriptModel, open_model
 from ksearch.protocol import Kind
 from ksearch.run import Run
 from ksearch.search import ALL_KINDS
-from ksearch.service.beginning import Setting
+from ksearch.service.beginning import Setting, log_of
 from ksearch.service.measuring import Bench
-from ksearch.service.minds import ModelMind
+from ksearch.service.minds import ROLES, ModelMind
 from ksearch.tasks import Task
 
 FAKE = "fake"  # for tests of what surrounds a search: deterministic, measures nothing
@@ -76,7 +77,18 @@ def _models(config: RunConfig) -> tuple[Model, Model]:
 
 
 def _desk(run: Run, at: Setting, planner: Model, writer: Model, evaluator: Evaluator) -> Desk:
+    for role, model in (("planner", planner), ("writer", writer)):
+        transcript = model.inner if isinstance(model, Recorder) else model
+        if isinstance(transcript, TranscriptModel) and transcript.by == "order":
+            transcript.skip(role, _replies(run, role))
     return Desk(ModelMind(planner, run, at), ModelMind(writer, run, at), evaluator)
+
+
+def _replies(run: Run, role: str) -> int:
+    """How many replies of a role the run has already."""
+    events = log_of(run)
+    mine = {e.request.id for e in events if isinstance(e, Asked) and ROLES.get(e.request.kind) == role}
+    return sum(isinstance(e, Received) and e.request_id in mine for e in events)
 
 
 def _fake(config: RunConfig) -> Desk:
