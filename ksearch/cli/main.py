@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ksearch import __version__
-from ksearch.cli import bundle, command, look, search, talk, tasks, verify
+from ksearch.cli import bundle, command, demo, doctor, look, search, talk, tasks, verify
 from ksearch.cli.boundary import guarded
 
 app = typer.Typer(
@@ -45,6 +45,7 @@ def ksearch(
     """
 
 
+app.command()(demo.demo)
 app.command()(search.new)
 app.command()(search.run)
 app.command()(search.resume)
@@ -52,6 +53,7 @@ app.command()(look.runs)
 app.command()(look.show)
 app.command()(look.status)
 app.command()(look.best)
+app.command()(demo.replay)
 app.command()(talk.ask)
 app.command()(talk.tell)
 app.command()(talk.submit)
@@ -62,6 +64,7 @@ app.command()(verify.verify)
 app.command()(verify.check_certificate)
 app.command()(bundle.bundle)
 app.command()(bundle.evaluate)
+app.command()(doctor.doctor)
 
 
 def main() -> None:

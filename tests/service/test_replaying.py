@@ -1,0 +1,62 @@
+"""A recorded run measured again: decisions as they were, numbers as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ksearch import events as ev
+from ksearch.drivers import drive
+from ksearch.errors import BadInput
+from ksearch.protocol import Budget, SearchConfig
+from ksearch.run import Run
+from ksearch.service.replaying import demo_file, measure_again, with_fresh_numbers
+from ksearch.store import open_store
+from ksearch.testing.fakes import FakeEvaluator, RecordedEvaluator, fake_desk
+from ksearch.views import tree_text
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    run = Run.create(open_store(tmp_path / "runs.db"), "run", SearchConfig(Budget(25), stagnation=3))
+    drive(run, fake_desk())
+    return run
+
+
+def test_measured_the_same_it_gives_the_same_state(run: Run) -> None:
+    events = run.log()
+    found = list(measure_again(run, events, FakeEvaluator()))
+    assert [m.number for m in found] == list(range(1, 26))
+    assert all(m.agrees for m in found)
+    assert with_fresh_numbers(events, [m.fresh for m in found]) == run.state
+
+
+def test_measured_otherwise_the_decisions_stay_and_the_numbers_are_the_new_ones(run: Run) -> None:
+    events = run.log()
+    found = list(measure_again(run, events, FakeEvaluator(seed=9)))
+    assert not all(m.agrees for m in found)
+    state = with_fresh_numbers(events, [m.fresh for m in found])
+    assert [n.status for n in state.tree.values()] == [n.status for n in run.state.tree.values()]
+    fresh = {m.fresh.program_id: m.fresh for m in found}
+    for node in state.tree.values():
+        if node.program_id:
+            assert node.speedup == fresh[node.program_id].speedup
+    assert tree_text(state)
+
+
+def test_a_program_that_cannot_be_measured_here_stops_the_replay_with_its_reason(run: Run) -> None:
+    with pytest.raises(BadInput, match="could not be measured here: .* not in the record"):
+        list(measure_again(run, run.log(), RecordedEvaluator({})))
+
+
+def test_replaying_records_nothing(run: Run) -> None:
+    seq = run.seq
+    list(measure_again(run, run.log(), FakeEvaluator()))
+    assert Run(run.store, "run").seq == seq
+    assert isinstance(run.log()[-1], ev.Ended)
+
+
+def test_an_unknown_demo_is_named_with_those_there_are() -> None:
+    with pytest.raises(BadInput, match="there is no demo 'nothing'"):
+        demo_file("nothing")
