@@ -17,10 +17,17 @@ from ksearch.types import Program, check, check_number
 DTYPE_BYTES: Mapping[str, int] = {
     "float64": 8, "float32": 4, "float16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
     "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1,
+    "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,
 }  # fmt: skip
+CUDA_ONLY = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # NumPy has no such types
+DEVICES = ("cpu", "cuda")
 C_TYPES: Mapping[str, str] = {
     "float64": "double", "float32": "float", "float16": "_Float16", "bool": "bool",
     **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+CUDA_TYPES: Mapping[str, str] = {
+    **C_TYPES, "float16": "__half", "bfloat16": "__nv_bfloat16", "float8_e4m3fn": "__nv_fp8_e4m3",
+    "float8_e5m2": "__nv_fp8_e5m2",
 }  # fmt: skip
 MEANS = ("geometric", "arithmetic")
 
@@ -154,11 +161,18 @@ class TaskSpec:
     threads: int = 1
     limits: Limits = field(default_factory=Limits)
     hash: str = ""  # SHA-256 over the folder's content
+    device: str = "cpu"  # where the programs run and the tensors lie; "cuda": reference.py works on torch tensors
 
     def __post_init__(self) -> None:
         check(bool(self.inputs) and bool(self.outputs), f"task {self.name!r} needs inputs and outputs")
         check(bool(self.workloads), f"task {self.name!r} needs at least one workload")
         check(self.mean in MEANS, f"mean must be one of {', '.join(MEANS)}, got {self.mean!r}")
+        check(self.device in DEVICES, f"device must be one of {', '.join(DEVICES)}, got {self.device!r}")
+        for tensor in (*self.inputs, *self.outputs):
+            check(
+                self.device == "cuda" or tensor.dtype not in CUDA_ONLY,
+                f"{tensor.name}: dtype {tensor.dtype} needs device = \"cuda\"",
+            )
         check(self.threads >= 1, f"threads must be at least 1, got {self.threads!r}")
         names = [t.name for t in (*self.inputs, *self.outputs)]
         check(len(set(names)) == len(names), f"task {self.name!r}: two tensors share a name: {sorted(names)}")
@@ -205,8 +219,7 @@ class TaskSpec:
             built["baseline"] = Program(**data["baseline"])
             built["strong"] = {k: Program(**v) for k, v in data.get("strong", {}).items()}
             built["domain"] = {
-                k: AxisDomain(**{**v, "values": tuple(v.get("values", ()))})
-                for k, v in data.get("domain", {}).items()
+                k: AxisDomain(**{**v, "values": tuple(v.get("values", ()))}) for k, v in data.get("domain", {}).items()
             }
             built["floor"] = Floor(**data.get("floor", {}))
             built["limits"] = Limits(**data.get("limits", {}))

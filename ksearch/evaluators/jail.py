@@ -34,12 +34,14 @@ class JailSpec:
     uid: int | None = None  # None: stay who we are
     processes: int = 1  # processes and threads
     build: bool = False  # may run the compiler
+    compiles: bool = False  # a runner that may do so too: just-in-time compilation
     threads: bool = False
     memory_bytes: int = 4 << 30  # on top of what the process has mapped at the start
     file_bytes: int = 64 << 20
     cpu_s: int = 600
     cpus: tuple[int, ...] = ()
     visible: tuple[str, ...] = ()  # read-only paths that must stay reachable
+    device: str = "cpu"  # cuda: what a GPU's driver needs is let through
     skip: tuple[str, ...] = field(default_factory=tuple)
 
 
@@ -143,9 +145,20 @@ def enter(spec: JailSpec, climbed: list[str]) -> None:
     _attempt(climbed, "no_capabilities", linux.drop_capabilities)
     _attempt(climbed, "no_new_privs", lambda: linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1))
     if "landlock" not in spec.skip:
-        _attempt(climbed, "landlock", lambda: landlock.restrict(spec.visible, [private]))
+        _attempt(climbed, "landlock", lambda: landlock.restrict(spec.visible, [private, *_driver(spec)]))
     if "seccomp" not in spec.skip:
-        _attempt(climbed, "seccomp", lambda: linux.seccomp(threads=spec.threads, processes=spec.build))
+        processes, sockets = spec.build or spec.compiles, spec.device == "cuda"
+        _attempt(
+            climbed, "seccomp",
+            lambda: linux.seccomp(threads=spec.threads, processes=processes, local_sockets=sockets),
+        )  # fmt: skip
+
+
+def _driver(spec: JailSpec) -> list[str]:
+    """What the NVIDIA driver's library opens for writing: its device files, and its own threads' names."""
+    if spec.device != "cuda":
+        return []
+    return [*(str(p) for p in Path("/dev").glob("nvidia*")), f"/proc/{os.getpid()}"]
 
 
 def _attempt(climbed: list[str], name: str, step: Callable[[], object]) -> None:
@@ -164,7 +177,10 @@ def _limits(spec: JailSpec) -> None:
         (resource.RLIMIT_MEMLOCK, 1 << 20),
     ]
     if "limit_memory" not in spec.skip:
-        wanted.append((resource.RLIMIT_AS, pages * os.sysconf("SC_PAGE_SIZE") + spec.memory_bytes))
+        # A GPU's driver reserves address space for all memory of the machine and the GPU: there only what is
+        # writable and private counts.
+        kind = resource.RLIMIT_DATA if spec.device == "cuda" else resource.RLIMIT_AS
+        wanted.append((kind, pages * os.sysconf("SC_PAGE_SIZE") + spec.memory_bytes))
     if spec.uid is not None and "limit_processes" not in spec.skip:
         # Counted per user: only a user of its own can be held to so few.
         wanted.append((resource.RLIMIT_NPROC, spec.processes))

@@ -37,6 +37,7 @@ _SIGNALS = ("kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")  # allowed
 _PROCESSES = ("fork", "vfork", "execve", "execveat")
 _ALLOW, _ERRNO, _EPERM, _EAGAIN, _ENOSYS = 0x7FFF0000, 0x00050000, 1, 11, 38
 _CLONE_THREAD = 0x0001_0000
+_AF_UNIX = 1
 
 
 def _call(result: int, what: str) -> int:
@@ -80,7 +81,7 @@ def _statement(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
     return struct.pack("<HBBI", code, yes, no, value)
 
 
-def _filter(threads: bool, processes: bool) -> bytes:
+def _filter(threads: bool, processes: bool, local_sockets: bool) -> bytes:
     column, arch = _ARCHITECTURES[platform.machine()]
     load, equal, at_least, set_, answer = 0x20, 0x15, 0x35, 0x45, 0x06
     deny = _statement(answer, _ERRNO | _EPERM)
@@ -93,6 +94,9 @@ def _filter(threads: bool, processes: bool) -> bytes:
         if name in _SIGNALS:
             own = [_statement(load, 16), _statement(equal, os.getpid(), 1, 0), deny, _statement(answer, _ALLOW)]
             code += [_statement(equal, number, 0, len(own)), *own]
+        elif name == "socket" and local_sockets:
+            local = [_statement(load, 16), _statement(equal, _AF_UNIX, 0, 1), _statement(answer, _ALLOW), deny]
+            code += [_statement(equal, number, 0, len(local)), *local]
         elif name == "clone" and threads:
             thread = [_statement(load, 16), _statement(set_, _CLONE_THREAD, 1, 0)]
             thread += [_statement(answer, _ERRNO | _EAGAIN), _statement(answer, _ALLOW)]
@@ -105,15 +109,17 @@ def _filter(threads: bool, processes: bool) -> bytes:
     return b"".join(code)
 
 
-def seccomp(*, threads: bool, processes: bool) -> None:
+def seccomp(*, threads: bool, processes: bool, local_sockets: bool = False) -> None:
     """Refuse new processes (and threads, unless `threads`), signals to others, sockets and the like.
+
+    `local_sockets`: those of this machine are allowed, for a GPU's driver.
 
     Raises:
         OSError: the kernel or the container does not allow filters.
     """
     if platform.machine() not in _ARCHITECTURES:
         raise OSError(_ENOSYS, f"no filter for {platform.machine()}")
-    code = _filter(threads, processes)
+    code = _filter(threads, processes, local_sockets)
     buffer = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("@HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     holder = ctypes.create_string_buffer(program, len(program))

@@ -91,7 +91,7 @@ class Runner:
         self.language = order["language"]
         if order["harness"]:
             self.harness = ctypes.CDLL(f"/proc/self/fd/{fds[1]}")
-        if self.language != "python":
+        if self.language not in ("python", "triton"):
             try:
                 library = ctypes.CDLL(f"/proc/self/fd/{fds[0]}")
                 self.entry = getattr(library, order["name"])
@@ -116,7 +116,7 @@ class Runner:
         sys.path.insert(0, str(folder))
         scope: dict[str, Any] = {"__name__": "program", "__file__": str(folder / order["file"])}
         try:
-            code = compile(sources[order["file"]], order["file"], "exec")
+            code = compile(sources[order["file"]], self.filename(folder, order["file"]), "exec")
         except (SyntaxError, ValueError, RecursionError) as error:
             raise Fault("syntax", "".join(traceback.format_exception_only(error)).strip()) from error
         _guarded(lambda: exec(code, scope))  # noqa: S102
@@ -125,6 +125,10 @@ class Runner:
             found = ", ".join(sorted(k for k, v in scope.items() if callable(v) and not k.startswith("_")))
             raise Fault("entry", f"no function {order['name']!r}; functions here: {found or 'none'}")
         return entry
+
+    def filename(self, folder: Path, file: str) -> str:
+        """What tracebacks call the program's file."""
+        return file
 
     def map(self, order: Answer, fds: list[int]) -> Answer:
         if order["key"] in self.buffers:
@@ -289,10 +293,10 @@ def _cache_bytes() -> int:
     return min(max(sizes), 256 << 20)
 
 
-def serve(fd: int) -> None:
+def serve(fd: int, make: Callable[[], Runner] = Runner) -> None:
     """Answer orders until the coordinator closes."""
     sock = socket.socket(fileno=fd)
-    me = Runner()
+    me = make()
     while True:
         try:
             order, fds = wire.recv(sock)

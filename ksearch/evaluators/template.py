@@ -14,14 +14,17 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
 from ksearch.evaluators import jail, linux, runner, wire
 
+Serve = Callable[[int], None]
 
-def serve(fd: int) -> None:
-    """The template's whole life: take requests from the coordinator until it goes away."""
+
+def serve(fd: int, run: Serve = runner.serve) -> None:
+    """The template's whole life: take requests from the coordinator until it goes away. `run`: a runner's life."""
     linux.hide()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers report to the coordinator, not to us
@@ -36,12 +39,12 @@ def serve(fd: int) -> None:
         if os.fork() == 0:
             sock.detach()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _first_child(request, fds)
+            _first_child(request, fds, run)
         for other in fds:
             os.close(other)
 
 
-def _first_child(request: wire.Message, fds: list[int]) -> NoReturn:
+def _first_child(request: wire.Message, fds: list[int], run: Serve) -> NoReturn:
     """Opens the pid name space; its child is the keeper. Descriptors: control, keeper's own, output."""
     try:
         if "closed_descriptors" not in request["skip"]:
@@ -51,7 +54,7 @@ def _first_child(request: wire.Message, fds: list[int]) -> NoReturn:
         spec = jail.from_dict(request["jail"])
         climbed = jail.enter_pid_namespace(spec)
         if "pid_ns" not in climbed or os.fork() == 0:
-            _keep(spec, climbed, request, fds)
+            _keep(spec, climbed, request, fds, run)
     except BaseException as error:  # noqa: BLE001  # boundary: a broken keeper must be heard, then end
         with suppress(wire.Closed, OSError):
             wire.send(socket.socket(fileno=fds[1]), {"broken": f"{type(error).__name__}: {error}"})
@@ -66,7 +69,7 @@ def close_others(keep: set[int]) -> None:
                 os.close(int(name))
 
 
-def _keep(spec: jail.JailSpec, climbed: list[str], request: wire.Message, fds: list[int]) -> NoReturn:
+def _keep(spec: jail.JailSpec, climbed: list[str], request: wire.Message, fds: list[int], run: Serve) -> NoReturn:
     control, own, output = fds[:3]
     with suppress(OSError):
         linux.hide()
@@ -75,7 +78,7 @@ def _keep(spec: jail.JailSpec, climbed: list[str], request: wire.Message, fds: l
     child = os.fork()
     if child == 0:
         os.close(report)
-        _child(spec, climbed, request, (control, output, told))
+        _child(spec, climbed, request, (control, output, told), run)
     os.close(told)
     os.close(control)
     os.close(output)
@@ -90,7 +93,9 @@ def _keep(spec: jail.JailSpec, climbed: list[str], request: wire.Message, fds: l
     os._exit(0)
 
 
-def _child(spec: jail.JailSpec, climbed: list[str], request: wire.Message, fds: tuple[int, int, int]) -> NoReturn:
+def _child(
+    spec: jail.JailSpec, climbed: list[str], request: wire.Message, fds: tuple[int, int, int], run: Serve
+) -> NoReturn:
     """Becomes the runner or the compiler. `fds`: control, output, and a pipe that tells the keeper the rungs."""
     control, output, told = fds
     null = os.open(os.devnull, os.O_RDWR)
@@ -106,7 +111,7 @@ def _child(spec: jail.JailSpec, climbed: list[str], request: wire.Message, fds: 
         path = os.environ.get("PATH", os.defpath)
         scratch = {"PATH": path, "LANG": "C", "TMPDIR": spec.folder, "HOME": spec.folder}
         os.execvpe(argv[0], argv, scratch)
-    runner.serve(control)
+    run(control)
     os._exit(0)
 
 

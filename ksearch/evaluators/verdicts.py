@@ -22,7 +22,7 @@ SIGNALS = {
 _FAULTS = {
     "load": Verdict.COMPILE_ERROR, "entry": Verdict.COMPILE_ERROR, "syntax": Verdict.COMPILE_ERROR,
     "exception": Verdict.RUNTIME_ERROR, "memory": Verdict.OUT_OF_MEMORY,
-    "shape": Verdict.WRONG_SHAPE, "dtype": Verdict.WRONG_DTYPE,
+    "shape": Verdict.WRONG_SHAPE, "dtype": Verdict.WRONG_DTYPE, "alias": Verdict.STALE_OUTPUT,
 }  # fmt: skip
 _NO_MEMORY = re.compile(r"bad_alloc|MemoryError|[Cc]annot allocate memory|out of memory")
 HANG_SHARE = 0.3  # of the limit spent computing: below, it was waiting for something

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ksearch.definition import TaskSpec
+from ksearch.definition import DEVICES, TaskSpec
 from ksearch.errors import TaskError
 from ksearch.tasks import format as fmt
 from ksearch.tasks.fields import Section, Source, listed, suggest
@@ -97,6 +97,7 @@ def load_task(path_or_name: str | Path) -> Task:
 
 
 def _spec(root: Section, folder: Path, languages: tuple[str, ...]) -> TaskSpec:
+    device = root.choice("device", DEVICES, "cpu")
     name, title, description = fmt.task_name(root), root.text("title", ""), root.text("description")
     symbol = _symbol(root)
     axes = fmt.read_axes(root)
@@ -104,6 +105,7 @@ def _spec(root: Section, folder: Path, languages: tuple[str, ...]) -> TaskSpec:
     known = {**axes, **constants}
     inputs, outputs = (fmt.read_tensors(root, key, known) for key in ("inputs", "outputs"))
     fmt.check_distinct(root, inputs, outputs, axes)
+    fmt.check_device(root, device, languages, (*inputs, *outputs))
     tolerance = fmt.read_tolerances(root, outputs)
     floor = fmt.read_floor(root, known)
     workloads = fmt.read_workloads(root, axes)
@@ -135,6 +137,7 @@ def _spec(root: Section, folder: Path, languages: tuple[str, ...]) -> TaskSpec:
         threads=root.integer("threads", 1),
         limits=fmt.read_limits(root),
         hash=hash_folder(folder),
+        device=device,
     )
 
 

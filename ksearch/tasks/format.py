@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 
-from ksearch.definition import DTYPE_BYTES, MEANS, AxisDomain, Floor, Limits, Tensor, Tolerance, Workload
+from ksearch.definition import CUDA_ONLY, DTYPE_BYTES, MEANS, AxisDomain, Floor, Limits, Tensor, Tolerance, Workload
 from ksearch.expressions import ExpressionError, evaluate, names_in
 from ksearch.tasks.fields import Section, listed, suggest
 
 FORMAT = 1
+LANGUAGES_OF = {"cpu": ("cpp", "python"), "cuda": ("triton", "cuda", "python")}
 LANGUAGES = ("cpp", "python", "cuda", "triton")
 PRECISIONS = ("tolerance", "float64", "float32", "tf32", "bfloat16", "float16")
 RESERVED = ("min", "max", "ceil", "floor", "sqrt", "log2")  # the functions of formulas
@@ -116,6 +117,23 @@ def check_distinct(
             taken[tensor.name] = kind
 
 
+def check_device(root: Section, device: str, languages: tuple[str, ...], tensors: tuple[Tensor, ...]) -> None:
+    """Languages and dtypes that this device has."""
+    known = LANGUAGES_OF[device]
+    for language in languages:
+        if language not in known:
+            problem = f"{language!r} does not run on device {device!r}"
+            root.fail("languages", problem, f"There: {listed(known)}. Or set device = {_other(device)!r}.")
+    for tensor in tensors:
+        if device == "cpu" and tensor.dtype in CUDA_ONLY:
+            problem = f"{tensor.name}: NumPy has no {tensor.dtype}"
+            root.fail("device", problem, 'Set device = "cuda", or use another dtype.')
+
+
+def _other(device: str) -> str:
+    return next(d for d in LANGUAGES_OF if d != device)
+
+
 def read_tolerances(root: Section, outputs: tuple[Tensor, ...]) -> dict[str, Tolerance]:
     table = root.table("tolerance")
     tolerances = {dtype: _tolerance(dtype, entry) for dtype, entry in table.children()}
@@ -130,7 +148,7 @@ def read_tolerances(root: Section, outputs: tuple[Tensor, ...]) -> dict[str, Tol
 
 
 def _tolerance(dtype: str, entry: Section) -> Tolerance:
-    exact = dtype in DTYPE_BYTES and not dtype.startswith("float")
+    exact = dtype in DTYPE_BYTES and not dtype.startswith(("float", "bfloat"))
     rtol, atol, norm = (entry.number(key) for key in ("rtol", "atol", "norm"))
     entry.finish()
     for key, value in (("rtol", rtol), ("atol", atol), ("norm", norm)):
