@@ -187,11 +187,12 @@ class LocalEvaluator:
         run.subject = self.subject(run.program, run.built, "cand")
         try:
             Pipeline(self, run).go()
-            return results.passed(self, run, self._first_ms)
+            evaluation = results.passed(self, run, self._first_ms)
         except Failed as failure:
-            return results.failed(run, failure)
+            evaluation = results.failed(run, failure)
         finally:
             self._discard(run)
+        return evaluation if evaluation.log else replace(evaluation, log=run.log)
 
     def _discard(self, run: Run) -> None:
         self.baseline.process.stop()

@@ -16,7 +16,7 @@ class EvaluatorOptions:
     """Times in seconds. `disabled` is for the red team only: it needs `testing=True` and marks every result."""
 
     time_budget_s: float = 2.0  # timing of one candidate, all workloads together, without the confirmation
-    time_cap_s: float = 6.0  # where the machine is so noisy that the budget gives a wide interval
+    time_cap_s: float = 4.0  # where the machine is so noisy that the budget gives a wide interval
     min_rounds: int = 10  # pairs per workload at least; fewer only where the budget forbids
     max_rounds: int = 200
     target_half_width: float = 0.004  # stop when the 95% interval of the log ratio is this narrow

@@ -152,7 +152,7 @@ class Pipeline:
 
     def _time(self, timer: Timer) -> None:
         timer.sample()
-        timer.outside(self.options.outside_batch_ms / 5, 3)
+        timer.bound(self.options.outside_batch_ms / 5, 3)
 
     def _ratio(self, timer: Timer, other: Subject) -> Ratio:
         return ratios(timer, other, self.spec, self.around.rng)[0]
@@ -212,7 +212,7 @@ class Pipeline:
             try:
                 timer.begin(expected_ms, self.around.baseline_ms)
                 timer.sample()
-                timer.outside(self.options.outside_batch_ms, 8)
+                timer.bound(self.options.outside_batch_ms, 8)
             except OtherFailed as error:
                 raise Broken(f"failed in the confirmation: {error}") from error
         return timer

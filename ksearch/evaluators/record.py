@@ -48,8 +48,8 @@ def seal(run: Run) -> None:
     subject = run.subject
     if subject is not None and hasattr(subject, "process"):
         run.sealed["sandbox"] = {"level": subject.sandbox, "rungs": subject.process.rungs}
-        run.log = subject.log
         seeds = subject.seeds()  # kills the runner first
+        run.log = subject.log  # now with its last words
         run.sealed["ending"] = subject.process.ending
         run.sealed["seeds"] = seeds
     if run.timer is not None:

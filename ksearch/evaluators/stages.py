@@ -91,7 +91,7 @@ class Checker:
         self.subject.map(group, workload.axes, count)
         sets = list(range(count))
         self._fill(key, sets, "nan")
-        ns, _ = self.subject.run(group, sets, flush=False, limit_s=limit_s)
+        ns = self.subject.run(group, sets, flush=False, limit_s=limit_s)
         self.call_ms[workload.name] = min(ns) / 1e6
         self._judge(workload, key, sets, keep=True)
 

@@ -1,8 +1,7 @@
 """How fast is it? Candidate, baseline and incumbents take turns on the same fresh values; ratios come from pairs.
 
 One turn: the others are stopped, the oracle is idle, every call has new values, the caches are flushed by the
-runner's own loop. The runner reports the times, since only it is close enough; what it reports is bounded by
-`outside`: queued calls on distinct inputs, without flushing, timed by the coordinator's clock.
+runner's own loop. The runner reports the times, since only it is close enough; `outside` bounds what it reports.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ksearch.definition import Workload
-from ksearch.evaluators import stats, verdicts
+from ksearch.evaluators import outside, stats, verdicts
 from ksearch.evaluators.bench import Bench, Subject
 from ksearch.evaluators.defences import Defence
 from ksearch.evaluators.processes import Ended
@@ -27,15 +26,10 @@ from ksearch.evaluators.verdicts import Failed
 from ksearch.types import Verdict
 
 MAX_SETS = 48
+OUTSIDE_TRIES = 5
 LEAST_CALLS, LONG_CALL_MS = 5, 10.0  # calls in a turn, unless they are as long as this
 MAX_SET_BYTES = 96 << 20  # of all sets of one runner and workload
-SLACK_NS = 40_000  # waking two processes, per order
-DISAGREEMENT = 0.05
 REFERENCE_S = 0.004  # spent on references per turn
-OUTSIDE_TRIES = 5
-QUEUED_FRACTION = 0.75  # queued calls also write back what the call before them wrote
-FLUSH_SPREAD = 0.2  # flushing costs less where the program has written past the caches
-PYTHON_CALL_NS = 2_000  # between the calls of a Python program, seen by the outside clock only
 
 
 def quick(ns: Sequence[int]) -> float:
@@ -120,6 +114,8 @@ class Timer:
             for subject in self.subjects:
                 track.samples[subject.key], track.outside[subject.key] = [], []
                 self._map(subject, workload, sets)
+                if self.bench.options.on(Defence.STOP_OFF_TURN):
+                    self._stop(subject, workload)  # or it could see the values before its turn
             for other in self.others:
                 track.logs[other.key] = []
             self._round(track, count=False)
@@ -170,11 +166,11 @@ class Timer:
         track.turns += 1
         took: dict[str, float] = {}
         for subject in order:
-            ns, outside = self._turn(track, subject, sets, flush=self.bench.options.on(Defence.CACHE_FLUSH))
+            ns, seen = self._turn(track, subject, sets, flush=self.bench.options.on(Defence.CACHE_FLUSH))
             took[subject.key] = quick(ns)
             if count:
                 track.samples[subject.key].append(ns)
-                track.outside[subject.key].append(outside)
+                track.outside[subject.key].append(seen)
         self._judge(track, sets)
         if count:
             mine = max(took[self.candidate.key], 1)
@@ -202,21 +198,42 @@ class Timer:
     def _turn(
         self, track: Track, subject: Subject, sets: list[int], *, flush: bool, queued: bool = False
     ) -> tuple[list[int], int]:
-        stop = self.bench.options.on(Defence.STOP_OFF_TURN)
-        left = max(self.deadline - time.monotonic(), 1.0)
+        """One turn: (what the runner reports per call, time by our clock from before `resume` to after `stop`).
+
+        No thread of the process runs outside that span, so whatever it does for these calls is in it.
+        """
+        group, left_s = f"{track.workload.name}/t", max(self.deadline - time.monotonic(), 1.0)
+        start = time.perf_counter_ns()
         try:
             subject.process.resume()
             if queued:
-                subject.ask({"do": "flush", "key": f"{track.workload.name}/t", "sets": sets}, (), left)
-            result = subject.run(f"{track.workload.name}/t", sets, flush=flush, limit_s=left)
-            if stop:
+                subject.ask({"do": "flush", "key": group, "sets": sets}, (), left_s)
+            ns = subject.run(group, sets, flush=flush, limit_s=left_s)
+            if self.bench.options.on(Defence.STOP_OFF_TURN):
                 subject.process.stop()
         except Failed as failed:
             raise self._whose(subject, failed, track.workload) from failed
         except Ended as error:
             ended = verdicts.of_ending(error, subject.log)
             raise self._whose(subject, ended, track.workload) from error
-        return result
+        return ns, time.perf_counter_ns() - start
+
+    def _stop(self, subject: Subject, workload: Workload) -> None:
+        try:
+            subject.process.stop()
+        except Ended as error:
+            raise self._whose(subject, verdicts.of_ending(error, subject.log), workload) from error
+
+    def _claims(self, track: Track) -> outside.Claims:
+        mine, base = self.candidate.key, self.baseline.key
+        names = self.bench.spec.names(track.workload.axes)
+        return outside.Claims(
+            calls=track.use, queued_calls=track.sets, python=self.candidate.program.language == "python",
+            output_bytes=sum(t.size_bytes(names) for t in self.bench.spec.outputs),
+            reported=track.samples[mine], seen=track.outside[mine], quick_ns=track.quick_ns(mine),
+            baseline_reported=track.samples[base], baseline_seen=track.outside[base],
+            baseline_quick_ns=track.quick_ns(base),
+        )  # fmt: skip
 
     def _judge(self, track: Track, sets: list[int]) -> None:
         if not self.bench.options.on(Defence.TIMED_OUTPUTS):
@@ -229,7 +246,7 @@ class Timer:
             text = f"in a timed call: {answer['fault']['reason']}"
             raise Failed(Verdict(answer["fault"]["verdict"]), text, self.candidate.log, track.workload.name)
 
-    def outside(self, total_ms: float, most: int) -> None:
+    def bound(self, total_ms: float, most: int) -> None:
         """Is what the runner reports borne out by the coordinator's clock?
 
         Raises:
@@ -242,7 +259,7 @@ class Timer:
             reason = ""
             for _ in range(OUTSIDE_TRIES):
                 self._queue(track, total_ms, most)
-                reason = self._doubt_queued(track) or self._doubt_turns(track)
+                reason = outside.doubt(self._claims(track), track.batches)
                 if not reason:
                     break
                 self._round(track, count=True)
@@ -256,56 +273,10 @@ class Timer:
         for _ in range(max(2, min(most, math.ceil(total_ms / max(per_order_ms, 1e-3))))):
             self._fill(track, sets)
             track.turns += 1
-            base, base_outside = self._turn(track, self.baseline, sets, flush=False, queued=True)
-            mine, mine_outside = self._turn(track, self.candidate, sets, flush=False, queued=True)
+            base, base_seen = self._turn(track, self.baseline, sets, flush=False, queued=True)
+            mine, mine_seen = self._turn(track, self.candidate, sets, flush=False, queued=True)
             self._judge(track, sets)
             track.batches.append(
-                {"calls": len(sets), "outside_ns": mine_outside, "reported_ns": sum(mine),
-                 "baseline_outside_ns": base_outside, "baseline_reported_ns": sum(base)}
+                {"calls": len(sets), "outside_ns": mine_seen, "reported_ns": sum(mine),
+                 "baseline_outside_ns": base_seen, "baseline_reported_ns": sum(base)}
             )  # fmt: skip
-
-    def _between_ns(self, calls: int) -> int:
-        python = self.candidate.program.language == "python"
-        return SLACK_NS + (calls * PYTHON_CALL_NS if python else 0)
-
-    def _doubt_queued(self, track: Track) -> str:
-        """Queued calls: reported against seen, and against what is claimed for calls timed alone."""
-        calls = track.sets
-        overhead = statistics.median(b["baseline_outside_ns"] - b["baseline_reported_ns"] for b in track.batches)
-        gap = min(b["outside_ns"] - b["reported_ns"] for b in track.batches) - overhead
-        whole, slack = min(b["outside_ns"] for b in track.batches), self._between_ns(calls)
-        if gap > DISAGREEMENT * whole + slack:
-            claimed = min(b["reported_ns"] for b in track.batches)
-            return (
-                f"{calls} calls took {whole / 1e6:.3f} ms by the outside clock, "
-                f"the process claims {claimed / 1e6:.3f} ms"
-            )
-        queued = (whole - overhead - slack) / calls
-        alone = track.quick_ns(self.candidate.key)
-        base = min(b["baseline_outside_ns"] for b in track.batches) / calls
-        usual = min(1.0, track.quick_ns(self.baseline.key) / max(base, 1.0))
-        if alone < QUEUED_FRACTION * usual * queued:
-            return (
-                f"calls take {queued / 1e3:.1f} us each when queued, "
-                f"but {alone / 1e3:.1f} us are claimed for calls timed alone"
-            )
-        return ""
-
-    def _doubt_turns(self, track: Track) -> str:
-        """The timed turns themselves: beyond the calls there is only flushing, of as many bytes for everybody."""
-        gaps = {}
-        for key in (self.candidate.key, self.baseline.key):
-            pairs = zip(track.outside[key], track.samples[key], strict=True)
-            gaps[key] = sorted(outside - sum(ns) for outside, ns in pairs)
-        mine, base = gaps[self.candidate.key], gaps[self.baseline.key]
-        if len(mine) < 4:
-            return ""
-        claimed = statistics.median(sum(ns) for ns in track.samples[self.candidate.key])
-        usual = statistics.median(base)
-        limit = usual * (1 + FLUSH_SPREAD) + DISAGREEMENT * claimed + self._between_ns(track.use)
-        if mine[len(mine) // 4] > limit:
-            return (
-                f"beyond the {claimed / 1e6:.3f} ms that it claims for {track.use} calls, the process takes "
-                f"{mine[len(mine) // 4] / 1e6:.3f} ms by the outside clock; {usual / 1e6:.3f} ms are usual"
-            )
-        return ""

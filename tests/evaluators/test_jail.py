@@ -38,7 +38,7 @@ found = {
     "interfaces": attempt(lambda: len(open("/proc/self/net/dev").readlines()) - 2),
     "socket": attempt(lambda: socket.socket().fileno() >= 0),
     "fork": attempt(fork),
-    "write": attempt(lambda: open("/tmp/mine", "w").write("x")),
+    "write": attempt(lambda: open(SHARED, "w").write("x")),
     "write_usr": attempt(lambda: open("/usr/share/mine", "w").write("x")),
     "unpin": attempt(lambda: os.sched_setaffinity(0, range(os.cpu_count()))),
     "cwd": os.getcwd(), "parent_memory": attempt(lambda: open(f"/proc/{os.getppid()}/mem", "rb").fileno() >= 0),
@@ -81,7 +81,7 @@ def start(template: Service) -> Iterator[Callable[..., Jailed]]:
 
 
 def spy(process: Jailed, secret: Path) -> dict[str, object]:
-    text = SPY.replace("SECRET", repr(str(secret)))
+    text = SPY.replace("SECRET", repr(str(secret))).replace("SHARED", repr(f"/tmp/{secret.parent.name}-mine"))
     fd = os.memfd_create("program")
     os.write(fd, json.dumps({"spy.py": text}).encode())
     os.lseek(fd, 0, 0)
@@ -104,7 +104,7 @@ def test_name_spaces_hide_host_files_processes_and_network(start: Callable[..., 
     assert found["interfaces"] == 1  # loopback, down
     assert found["processes"] == 2  # its keeper and itself
     assert found["write"] == 1  # its own /tmp
-    assert not Path("/tmp/mine").exists()
+    assert not Path(f"/tmp/{tmp_path.name}-mine").exists()
     assert found["cwd"] == "/tmp"
     assert found["fork"] == "BlockingIOError"
     assert found["socket"] == found["unpin"] == found["parent_memory"] == "PermissionError"
@@ -128,6 +128,7 @@ def test_every_rung_keeps_secrets_descriptors_and_root_away(
     assert not any("SECRET" in name for name in found["environment"])  # type: ignore[attr-defined]
     assert len(found["descriptors"]) <= 6  # 0, 1, 2, its control, the program and the listing itself
     assert found["fork"] == "BlockingIOError"
+    Path(f"/tmp/{tmp_path.name}-mine").unlink(missing_ok=True)  # the lowest rung leaves the host's /tmp open
 
 
 def test_a_process_that_ends_is_reported_with_its_signal(start: Callable[..., Jailed]) -> None:

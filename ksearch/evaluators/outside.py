@@ -1,0 +1,91 @@
+"""Are the times that a runner reports borne out by the coordinator's clock?
+
+A runner is the candidate's own process: it can patch the clock, the loop, the flush and the copying of results.
+What it cannot do is run while it is stopped. So each turn is timed from outside, from before it is resumed to after
+it is stopped again, and compared with the baseline's turn, which does the same beside its calls: waking up, flushing
+as many bytes, answering. Two kinds of turn: calls timed alone (flushed before each), and calls queued on distinct
+inputs. Noise only ever adds time outside; so does a forger's hidden work, but in every turn.
+
+What remains possible is to hide as much as `allowance` in each turn. It is a part of every record.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+DISAGREEMENT = 0.05
+SLACK_NS = 40_000  # waking processes, per turn
+SPREAD = 0.2  # of what the baseline takes beside its calls: flushing costs less after writes past the caches
+PYTHON_CALL_NS = 2_000  # between the calls of a Python program
+COPY_BYTES_PER_NS = 1.0  # of what a Python program returned, into the shared buffers
+QUEUED_FRACTION = 0.75  # queued calls also write back what the call before them wrote
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Turns of one workload. `reported`: turns of nanoseconds per call; `seen`: nanoseconds per turn."""
+
+    calls: int
+    queued_calls: int
+    python: bool
+    output_bytes: int
+    reported: Sequence[Sequence[int]]
+    seen: Sequence[int]
+    quick_ns: float
+    baseline_reported: Sequence[Sequence[int]]
+    baseline_seen: Sequence[int]
+    baseline_quick_ns: float
+
+    def allowance(self, calls: int, beside_ns: float) -> float:
+        """What may pass beside the calls without raising a doubt, in nanoseconds per turn."""
+        python = calls * (PYTHON_CALL_NS + self.output_bytes / COPY_BYTES_PER_NS) if self.python else 0.0
+        return beside_ns * (1 + SPREAD) + SLACK_NS + python
+
+
+def doubt(claims: Claims, batches: Sequence[dict[str, Any]]) -> str:
+    """What is wrong with the claims, in words; empty if nothing is.
+
+    Args:
+        batches: turns of queued calls: outside_ns, reported_ns, baseline_outside_ns, baseline_reported_ns.
+    """
+    return _queued(claims, batches) or _alone(claims)
+
+
+def _queued(claims: Claims, batches: Sequence[dict[str, Any]]) -> str:
+    beside = statistics.median(b["baseline_outside_ns"] - b["baseline_reported_ns"] for b in batches)
+    allowed = claims.allowance(claims.queued_calls, beside)
+    whole = min(b["outside_ns"] for b in batches)
+    gap = min(b["outside_ns"] - b["reported_ns"] for b in batches)
+    if gap > allowed + DISAGREEMENT * whole:
+        claimed = min(b["reported_ns"] for b in batches)
+        return (
+            f"{claims.queued_calls} queued calls took {whole / 1e6:.3f} ms by the outside clock, "
+            f"the process claims {claimed / 1e6:.3f} ms"
+        )
+    each = (whole - allowed) / claims.queued_calls
+    baseline = min(b["baseline_reported_ns"] for b in batches) / claims.queued_calls
+    usual = min(1.0, claims.baseline_quick_ns / max(baseline, 1.0))
+    if claims.quick_ns < QUEUED_FRACTION * usual * each:
+        return (
+            f"calls take {each / 1e3:.1f} us each when queued, "
+            f"but {claims.quick_ns / 1e3:.1f} us are claimed for calls timed alone"
+        )
+    return ""
+
+
+def _alone(claims: Claims) -> str:
+    if len(claims.seen) < 4:
+        return ""
+    gaps = sorted(s - sum(ns) for s, ns in zip(claims.seen, claims.reported, strict=True))
+    base = [s - sum(ns) for s, ns in zip(claims.baseline_seen, claims.baseline_reported, strict=True)]
+    claimed = statistics.median(sum(ns) for ns in claims.reported)
+    beside, gap = statistics.median(base), gaps[len(gaps) // 4]
+    if gap > claims.allowance(claims.calls, beside) + DISAGREEMENT * claimed:
+        return (
+            f"beside the {claimed / 1e6:.3f} ms that it claims for {claims.calls} calls, the process takes "
+            f"{gap / 1e6:.3f} ms by the outside clock; {beside / 1e6:.3f} ms are usual"
+        )
+    return ""
