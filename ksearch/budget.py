@@ -61,7 +61,7 @@ def _in_motion(state: State, node_id: str, cycle: Cycle, now: float) -> bool:
     out = [p for p in state.pending.values() if p.request.node_id == node_id and p.request.kind is not Kind.PLAN]
     if any(p.lease for p in out):
         return True
-    if state.stopping or not cycle.unresolved:
+    if not cycle.unresolved:
         return False
     return any(a.program_id for a in cycle.unresolved) or any(can_go_on(state, p, now) for p in out)
 
@@ -70,7 +70,7 @@ def can_go_on(state: State, pending: Pending, now: float) -> bool:
     """Work that nobody holds may be handed out again: measuring costs no call, nor does a reply that is stored."""
     free = pending.request.kind is Kind.EVALUATE or pending.received is not None
     limit = spent_out if pending.request.kind is Kind.PLAN else out_of_calls
-    return pending.lease is None and (free or not limit(state, now))
+    return pending.lease is None and (free or not (state.stopping or limit(state, now)))
 
 
 def finished(state: State, now: float) -> str | None:

@@ -110,9 +110,8 @@ class Run:
                 return events
             if (prompt := render(state, answer[0])) is not None:
                 prompts.append(prompt)
-            reserved = Cost() if answer[0].kind is Kind.EVALUATE else state.config.reserve
             sha = None if prompt is None else blob_name(prompt)
-            return [*events, *search.lease(state, answer[0], holder, now, lease_s, reserved, sha)]
+            return [*events, *search.lease(state, answer[0], holder, now, lease_s, None, sha)]
 
         self._record(decide, prompts)
         return answer[0]

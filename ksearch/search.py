@@ -23,6 +23,7 @@ from ksearch.state import EMPTY, Cycle, Pending, State, measured_or_waiting, ver
 from ksearch.types import Evaluation, Node, Program, Verdict
 
 ALL_KINDS = frozenset(Kind)
+_WANTED = {Kind.PLAN: "a Plan", Kind.WRITE: "a Program", Kind.EVALUATE: "an Evaluation"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def ask(state: State, now: float, kinds: frozenset[Kind] = ALL_KINDS) -> Request
     if state.paused:
         return Wait(f"paused: {state.paused}")
     others: set[str] = set()
-    for request in () if state.stopping else _wanted(state, now):
+    for request in _wanted(state, now):
         if request.kind in kinds:
             return request
         others.add(request.kind)
@@ -62,7 +63,7 @@ def _wanted(state: State, now: float) -> Iterator[Request]:
     """All that could be handed out, most urgent first: what is paid for is measured before more is bought."""
     yield from (p.request for p in state.pending.values() if can_go_on(state, p, now))
     yield from _unmeasured(state)
-    if spent_out(state, now):
+    if state.stopping or spent_out(state, now):
         return
     out = {(p.request.node_id, p.request.why) for p in state.pending.values() if p.request.kind is Kind.PLAN}
     for node_id, why in state.plans_due:
@@ -112,10 +113,21 @@ def lease(
     reserved: Cost | None = None,
     prompt: str | None = None,
 ) -> list[ev.Event]:
-    """Hand a request to somebody for `seconds`: recorded, and its cost reserved, before any work starts."""
-    asked = [] if request.id in state.pending else [ev.Asked(at=now, request=request)]
+    """Hand a request to somebody for `seconds`: recorded, and its cost reserved, before any work starts.
+
+    `reserved`: the most it can cost; by default the run's worst case for a model call, and nothing for measuring.
+
+    Raises:
+        InvalidReply: somebody else holds it.
+    """
+    pending = state.pending.get(request.id)
+    if pending and pending.lease:
+        raise InvalidReply(f"{request.id} is held by {pending.lease.holder.name}: ask for other work")
+    if reserved is None:
+        reserved = Cost() if request.kind is Kind.EVALUATE else state.config.reserve
+    asked = [] if pending else [ev.Asked(at=now, request=request)]
     held = ev.Leased(
-        at=now, request_id=request.id, holder=holder, deadline=now + seconds, reserved=reserved or Cost(), prompt=prompt
+        at=now, request_id=request.id, holder=holder, deadline=now + seconds, reserved=reserved, prompt=prompt
     )
     return [*asked, held]
 
@@ -167,7 +179,7 @@ def _told(state: State, pending: Pending, reply: Reply, now: float) -> ev.Event:
             return ev.Evaluated(at=now, request_id=id, evaluation=reply)
         case Kind.EVALUATE, Evaluation():
             raise InvalidReply(f"{request.id} asks for program {request.program_id}, not {reply.program_id}")
-    raise InvalidReply(f"{request.id} asks for a {request.kind}: a {type(reply).__name__} does not answer it")
+    raise InvalidReply(f"{request.id} wants {_WANTED[request.kind]}: a {type(reply).__name__} does not answer it")
 
 
 def _accept(state: State, pending: Pending, plan: Plan, now: float) -> ev.Event:
@@ -272,7 +284,7 @@ def _why_close(state: State, node_id: str, cycle: Cycle) -> str | None:
     if not any(j.improved for j in judged[-limit:]) and len(judged) >= limit:
         return "stagnation"
     first = next((i for i, j in enumerate(judged) if j.improved), len(judged))
-    behind = cycle.base_id and not any(j.beats_parent for j in judged)
+    behind = not any(j.beats_parent for j in judged)  # under the root the parent's program is the baseline
     if behind and not state.tree[node_id].action.enabling and len(judged) - 1 - first >= limit:
         return "behind_parent"
     return "attempt_limit" if len(judged) >= 3 * limit else None

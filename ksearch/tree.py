@@ -142,6 +142,8 @@ def accept(
     taken: list[TreeEdit] = []
     dropped: list[str] = []
     for change in number_inserts(tree, edits):
+        if isinstance(change, Prune):
+            _leave_to_people(tree, change.node_id)
         was_valid, seen = _try(seen, change)
         try:
             tree = edit(tree, change)
@@ -151,6 +153,14 @@ def accept(
                 raise
             dropped.append(f"overtaken: {error}")
     return tuple(taken), tuple(dropped)
+
+
+def _leave_to_people(tree: Tree, node_id: str) -> None:
+    """What a person pinned or added, the planner does not prune."""
+    for id in (node_id, *descendants(tree, node_id)):
+        node = tree.get(id)
+        if node and node.status is NodeStatus.OPEN and (node.pinned or node.origin is Origin.PERSON):
+            raise InvalidEdit(f"{node_id!r} cannot be pruned: a person {'pinned' if node.pinned else 'added'} {id!r}")
 
 
 def _try(tree: Tree, change: TreeEdit) -> tuple[bool, Tree]:

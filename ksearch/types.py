@@ -153,7 +153,8 @@ class Evaluation:
     seconds: float = 0.0  # wall time it took
 
     def __post_init__(self) -> None:
-        check(self.verdict not in REPLY_VERDICTS, f"{self.verdict} is a verdict on a reply, not on a program")
+        on_reply = self.verdict in REPLY_VERDICTS or self.verdict is Verdict.DUPLICATE
+        check(not on_reply, f"{self.verdict} is a verdict on a reply, not on a program")
         passed = self.verdict is Verdict.PASSED
         check(
             passed == (self.speedup is not None) == (self.latency_ms is not None),

@@ -152,7 +152,7 @@ def test_a_reply_to_nothing_or_of_the_wrong_kind_is_an_error_and_leaves_no_trace
         run.tell("r7", Plan())
     with pytest.raises(InvalidReply, match="no request 'r7'"):
         run.receive("r7", b"text")
-    with pytest.raises(InvalidReply, match="asks for a plan"):
+    with pytest.raises(InvalidReply, match="wants a Plan"):
         run.tell(request.id, Program({"a.cpp": "x"}, "a.cpp::run", "cpp"))
     with pytest.raises(InvalidCommand, match="n9"):
         run.command(ev.Boost("n9", 0.5), "ada")

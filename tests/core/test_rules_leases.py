@@ -133,7 +133,7 @@ def test_an_absurdly_long_request_id_is_refused_like_any_other() -> None:
 
 def test_a_plan_does_not_answer_a_write() -> None:
     story = planned(add("a"))
-    with pytest.raises(InvalidReply, match="r1 asks for a write: a Plan does not answer it"):
+    with pytest.raises(InvalidReply, match="r1 wants a Program: a Plan does not answer it"):
         story.tell(story.hand_out(), Plan())
 
 
@@ -142,7 +142,7 @@ def test_only_an_evaluation_answers_an_evaluate() -> None:
     story.write("a")
     request = story.hand_out(Kind.EVALUATE)
     for wrong in (program("a"), Plan(), Refusal(Verdict.REFUSED, "no")):
-        with pytest.raises(InvalidReply, match="asks for a evaluate"):
+        with pytest.raises(InvalidReply, match="r2 wants an Evaluation"):
             story.tell(request, wrong)
     story.tell(request, failed("a"))
 

@@ -270,7 +270,7 @@ def test_an_answer_to_an_abandoned_plan_is_noted_once() -> None:
 
 def test_a_program_does_not_answer_a_plan() -> None:
     story = Story()
-    with pytest.raises(InvalidReply, match="r0 asks for a plan: a Program does not answer it"):
+    with pytest.raises(InvalidReply, match="r0 wants a Plan: a Program does not answer it"):
         story.tell(story.hand_out(), program("a"))
 
 
@@ -289,3 +289,12 @@ def test_a_plan_may_come_after_the_work_on_other_actions_has_moved_on() -> None:
     story.measure("x", 2)
     assert kinds(story.tell(plan, Plan((add("under n1", under="n1"),)))) == ["Planned"]
     assert story.hand_out(Kind.WRITE, ANN).node_id == "n1"
+
+
+def test_the_planner_does_not_prune_what_a_person_pinned_or_added() -> None:
+    story = waiting_for_a_plan()
+    story.command(ev.Pin("n2"))
+    assert refusal_of(story, Prune("n2")) == "'n2' cannot be pruned: a person pinned 'n2'"
+    story.command(ev.Pin("n2", pinned=False))
+    story.command(ev.AddAction("n2", Action("mine")))
+    assert refusal_of(story, Prune("n2")) == "'n2' cannot be pruned: a person added 'n3'"

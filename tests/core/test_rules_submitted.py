@@ -245,12 +245,10 @@ def test_a_second_program_submitted_at_a_node_made_for_one_is_judged_too() -> No
     assert story.node("n1").program_id == pid("mine too")
 
 
-def test_a_program_that_a_stop_leaves_unmeasured_may_be_submitted_again_and_nobody_writes_at_its_node() -> None:
+def test_a_submitted_program_is_measured_before_a_stop_ends_the_run() -> None:
     story = planned()
     story.submit("mine")
     story.command(ev.Stop())
-    assert story.node("n1").status is REJECTED
-    story.command(ev.Resume())
-    assert story.hand_out().kind is Kind.PLAN
-    story.submit("mine")
-    assert story.hand_out().kind is Kind.EVALUATE
+    story.measure("mine", 2)
+    assert story.node("n1").program_id == pid("mine")
+    assert story.state.ended
