@@ -120,24 +120,31 @@ def _print_request(run: Run, request: Request, output: str | None, as_json: bool
     say(f"answer with: ksearch tell {run.id} {request.id} FILE")
 
 
+TellArguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[RUN] REQUEST FILE", show_default=False, help="FILE - is standard input."),
+]
+Lost = Annotated[
+    str | None, typer.Option("--lost", metavar="REASON", help="No answer could be had: ask it again. No FILE.")
+]
+Finish = Annotated[str, typer.Option(metavar="WORD", help="Why the answer ended, where known: stop, length, refusal.")]
+Usd = Annotated[
+    float | None, typer.Option(min=0, help="Money it cost. Default: unknown where --model is given, else nothing.")
+]
+Results = Annotated[
+    str | None,
+    typer.Option("--results", metavar="FILE", help="Results of a bundle, whole or partial. No REQUEST, no FILE."),
+]
+
+
 def tell(
-    args: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[RUN] REQUEST FILE", show_default=False, help="FILE - is standard input."),
-    ] = None,
-    lost: Annotated[
-        str | None, typer.Option("--lost", metavar="REASON", help="No answer could be had: ask it again. No FILE.")
-    ] = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help="Who answered, for the record.")] = "",
-    finish: Annotated[
-        str, typer.Option(metavar="WORD", help="Why the answer ended, where known: stop, length, refusal.")
-    ] = "",
+    args: TellArguments = None,
+    lost: Lost = None,
+    model: Annotated[str, typer.Option(metavar="NAME", help="The model that answered, for the record.")] = "",
+    finish: Finish = "",
     tokens: Annotated[int, typer.Option(min=0, help="Tokens it cost.")] = 0,
-    usd: Annotated[float | None, typer.Option(min=0, help="Money it cost. Default: free.")] = 0.0,
-    results: Annotated[
-        str | None,
-        typer.Option("--results", metavar="FILE", help="Results of a bundle, whole or partial. No REQUEST, no FILE."),
-    ] = None,
+    usd: Usd = None,
+    results: Results = None,
     store: opt.StoreOption = None,
     as_json: opt.JsonOption = False,
 ) -> int:
@@ -170,7 +177,7 @@ def tell(
             told = answering.tell_lost(found, request_id, lost)
         else:
             raw, at = opt.read_input(file), setting(found.state)
-            cost = Cost(tokens, usd)
+            cost = Cost(tokens, usd if usd is not None or model else 0.0)
             told = answering.tell_raw(
                 found, request_id, raw,
                 task=at.spec, language=at.config.language, cost=cost, model=model, finish=finish,
