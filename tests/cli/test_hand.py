@@ -6,6 +6,8 @@ import json
 import time
 from typing import Any
 
+from ksearch.run import Run
+from ksearch.store import open_store
 from tests.cli.shell import Shell
 
 PLAN = json.dumps(
@@ -141,3 +143,22 @@ def test_program_that_nobody_asked_for_is_measured_like_any_other(shell: Shell) 
     assert (node["status"], node["action"]["title"]) == ("solved", "mine")
     shell("command", "a", "review", asked["program_id"][:10], "--accept", "--text", "looks right")
     assert "no measured program" in shell.fails("command", "a", "review", "ffff", "--accept", code=2)
+
+
+def test_reply_that_was_stored_and_not_read_is_read_by_the_next_to_ask(shell: Shell) -> None:
+    shell("new", "--name", "a")
+    shell("ask", "--lease", "1")
+    with open_store(shell.folder / "runs.db") as store:
+        Run(store, "a").receive("r0", PLAN.encode())  # and here the shell was killed
+    time.sleep(1.2)
+    out, err = shell.both("ask")
+    assert "the reply to r0 was stored and not read" in err
+    assert out.startswith("r1 write at n1")
+
+
+def test_unknown_price_of_a_model_behind_an_agent_is_not_free(shell: Shell) -> None:
+    shell("new", "--name", "a")
+    shell("ask")
+    shell("tell", "r0", "-", "--model", "some-model", "--tokens", "900", stdin=PLAN)
+    status = shell.json("status")
+    assert (status["tokens"], status["unpriced_calls"]) == (900, 1)
