@@ -20,6 +20,7 @@ SHOWN = (
     ev.CycleClosed, ev.Submitted, ev.Paused, ev.Ended, ev.Commanded,
 )  # fmt: skip
 RESULTS = 5  # last lines under the tree
+TREE = 3  # lines of the tree at least: the heading, one node, how many more there are
 
 
 @contextmanager
@@ -79,10 +80,10 @@ def _picture(run: Run) -> Iterator[None]:
 def screen(state: State, last: deque[str], width: int, height: int) -> list[str]:
     """The lines of the picture, at most height - 1 of them: budgets, the tree around where work is, last results."""
     head = summary(state, width).splitlines()
-    results = [line[:width] for line in last]
+    room = max(0, height - 1 - len(head) - 2)  # under the head, and two empty lines
+    results = [line[:width] for line in last][max(0, len(last) - max(0, room - TREE)) :]
     tree = tree_text(state, width, ascii=opt.plain()).splitlines()
-    room = max(3, height - 1 - len(head) - len(results) - 2)
-    return [*head, "", *around(tree, room), "", *results]
+    return [*head, "", *around(tree, max(TREE, room - len(results))), "", *results][: height - 1]
 
 
 def around(tree: list[str], room: int) -> list[str]:
