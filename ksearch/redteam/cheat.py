@@ -22,7 +22,7 @@ class Cheat:
     There are three ways to stop a cheat, by what must be seen:
     caught: the verdict is one of `verdicts`, none of them `passed`;
     barren (`saves`): it may pass, since what it hands out is right, but gains nothing;
-    fenced (`steals`): whatever the verdict, it does not get what it wants, and so prints no loot.
+    fenced (`steals`): it may pass, since what it hands out is right, but it does not get what it is after.
     The proof is the opposite of that, seen with `defences` switched off.
     """
 
@@ -68,5 +68,8 @@ class Cheat:
         if text.count(on) != 1:
             raise ValueError(f"{CHEATS / self.file}: needs {on!r} exactly once, found {text.count(on)}")
         helpers = ("honest.py",) if self.language == "python" else ("honest.h", "patch.h")
-        sources = {name: (CHEATS / name).read_text("utf-8") for name in helpers if f'"{name}"' in text or "py" in name}
-        return Program({**sources, self.file: text.replace(on, off) if twin else text}, f"{self.file}::run", self.language)
+        used = [name for name in helpers if f'"{name}"' in text or "from honest" in text]
+        sources = {name: (CHEATS / name).read_text("utf-8") for name in used}
+        return Program(
+            {**sources, self.file: text.replace(on, off) if twin else text}, f"{self.file}::run", self.language
+        )

@@ -38,7 +38,7 @@ def _floored(spec: TaskSpec) -> TaskSpec:
 
 
 def _naive_tolerance(spec: TaskSpec) -> TaskSpec:
-    return replace(spec, tolerance={"float32": Tolerance(1e-2, 1.0, 1e-3)})
+    return replace(spec, tolerance={"float32": Tolerance(1e-2, 1.0, 1e-3)}, precision="tolerance")
 
 
 def _coarse(spec: TaskSpec) -> TaskSpec:

@@ -23,14 +23,14 @@ STATE = (
     Cheat("fills_only_nan.cpp", WRONG, ("check",), (D.SECOND_POISON, D.TIMED_OUTPUTS, D.AWKWARD)),
     Cheat("forgets_to_reset.cpp", WRONG, ("check",), (D.SECOND_POISON,)),
     Cheat("scratch_in_old_output.cpp", (V.LATE_WRITE,), ("time",), (D.LATE_WRITE,)),
-    Cheat("background_thread.cpp", (*WRONG, V.LATE_WRITE), TIMED, (D.TIMED_OUTPUTS,), "two threads"),
-    Cheat("late_by_signal.cpp", (*WRONG, V.LATE_WRITE), TIMED, (D.TIMED_OUTPUTS,)),
-    Cheat("one_buffer.py", (V.STALE_OUTPUT,), ("check",), (D.STALE_OUTPUT, D.ELEMENTWISE, D.NORM)),
+    Cheat("background_thread.cpp", (*WRONG, V.LATE_WRITE), TIMED, (D.TIMED_OUTPUTS, D.OUTSIDE_CLOCK), "two threads"),
+    Cheat("late_by_signal.cpp", (*WRONG, V.LATE_WRITE, V.FORGED), TIMED, (D.TIMED_OUTPUTS, D.OUTSIDE_CLOCK)),
+    Cheat("one_buffer.py", (V.STALE_OUTPUT,), ("check",), (D.STALE_OUTPUT, D.ELEMENTWISE, D.NORM, D.PRECISION)),
 )
 
 VALUES = (
     Cheat("zeros.cpp", (V.WRONG_VALUES,), ("smoke",), (D.NORM,), "naive tolerance"),
-    Cheat("drops_the_tail.cpp", (V.WRONG_VALUES,), EARLY, (D.ELEMENTWISE,)),
+    Cheat("drops_the_tail.cpp", (V.WRONG_VALUES,), EARLY, (D.ELEMENTWISE, D.PRECISION)),
     Cheat("nan_everywhere.cpp", (V.NON_FINITE,), ("smoke",), (D.NON_FINITE,)),
     Cheat("input_copied.cpp", (V.WRONG_VALUES,), ("smoke",), (D.ELEMENTWISE, D.NORM, D.PRECISION)),
     Cheat("zeroed_inputs.cpp", (V.INPUT_CHANGED,), ("smoke",), (D.INPUT_HASH,)),
@@ -42,7 +42,7 @@ VALUES = (
     Cheat("first_workload_only.cpp", WRONG, ("check",), because="every workload is checked"),
     Cheat("listed_workloads_only.cpp", WRONG, ("confirm",), (D.CONFIRM,)),
     Cheat("guessed_seed.py", WRONG, ("smoke",), because="seeds are 128 random bits, fresh for every call"),
-    Cheat("lazy_object.py", (V.WRONG_DTYPE,), ("smoke",), (D.EXACT_TYPE,)),
+    Cheat("lazy_object.py", (V.WRONG_DTYPE,), ("smoke",), (D.EXACT_TYPE, D.OUTSIDE_CLOCK)),
     Cheat("array_subclass.py", (V.WRONG_DTYPE,), ("smoke",), (D.EXACT_TYPE,)),
     Cheat("double_result.py", (V.WRONG_DTYPE,), ("smoke",), (D.EXACT_TYPE,)),
     Cheat("one_row_for_all.py", (V.WRONG_SHAPE,), ("smoke",), because="shapes are compared before values"),
@@ -56,8 +56,8 @@ CLOCKS = (
     Cheat("patched_python_clock.py", (V.FORGED,), ("time",), (D.OUTSIDE_CLOCK,)),
     Cheat("patched_runner.py", (V.FORGED,), ("time",), (D.OUTSIDE_CLOCK,)),
     Cheat("patched_by_gc.py", (V.FORGED,), ("time",), (D.OUTSIDE_CLOCK,)),
-    Cheat("works_in_the_flush.cpp", (V.TOO_FAST,), ("time",), (D.FLOOR,), "floored", x86=True),
-    Cheat("works_in_collect.py", (V.TOO_FAST,), ("time",), (D.FLOOR,), "floored"),
+    Cheat("works_in_the_flush.cpp", (V.FORGED, V.TOO_FAST), ("time",), (D.OUTSIDE_CLOCK, D.FLOOR), "floored", x86=True),
+    Cheat("works_in_collect.py", (V.FORGED, V.TOO_FAST), ("time",), (D.OUTSIDE_CLOCK, D.FLOOR), "floored"),
     Cheat("burns_off_turn.py", (V.PASSED,), ANY, (D.STOP_OFF_TURN,), steals=True),
     Cheat("more_cores.cpp", (V.PASSED,), ANY, (D.PINNED_CPU,), steals=True, cores=2),
 )
@@ -76,7 +76,7 @@ PROTOCOL = (
 )
 
 SANDBOX = (
-    Cheat("endless_loop.cpp", (V.TIMEOUT,), ("smoke",), (), "impatient", because="every stage has a limit"),
+    Cheat("endless_loop.cpp", (V.TIMEOUT, V.HANG), ("smoke",), (), "impatient", because="every stage has a limit"),
     Cheat("sleeps.cpp", (V.HANG,), ("smoke",), (), "impatient", because="every stage has a limit"),
     Cheat(
         "endless_source.cpp", (V.COMPILE_ERROR, V.TIMEOUT, V.OUT_OF_MEMORY), ("build",), (), "impatient",
