@@ -27,6 +27,7 @@ from ksearch.types import Verdict
 
 MAX_SETS = 48
 OUTSIDE_TRIES = 5
+QUEUE_S = 0.4
 LEAST_CALLS, LONG_CALL_MS = 5, 10.0  # calls in a turn, unless they are as long as this
 MAX_SET_BYTES = 96 << 20  # of all sets of one runner and workload
 REFERENCE_S = 0.004  # spent on references per turn
@@ -59,6 +60,7 @@ class Track:
     spent_s: float = 0.0
     turns: int = 0
     first: int = 0
+    given: set[int] = field(default_factory=set)  # sets that hold values, where they are not to be fresh
     batches: list[dict[str, Any]] = field(default_factory=list)
 
     def median_ms(self, key: str) -> float:
@@ -155,7 +157,7 @@ class Timer:
         options, count = self.bench.options, max(len(self.tracks), 1)
         for track in self.tracks.values():
             left_s = max(self.budget_s / count - track.spent_s, 0.0)
-            cap_s = max(options.time_cap_s / count - track.spent_s, 0.0)
+            cap_s = max(min(options.time_cap_s, 2 * self.budget_s) / count - track.spent_s, 0.0)
             self.rounds(track, options.min_rounds, options.max_rounds, left_s, cap_s)
 
     def _round(self, track: Track, *, count: bool) -> None:
@@ -185,10 +187,14 @@ class Timer:
         """
         keys = [f"{s.key}/{track.workload.name}/t" for s in self.subjects]
         kind = poison(self.bench, "nan" if track.turns % 2 else "values")
-        if track.turns and not self.bench.options.on(Defence.FRESH_VALUES):
-            for key in keys:
-                self.bench.oracle.ask({"do": "again", "key": key, "sets": sets, "poison": kind})
-            return
+        if not self.bench.options.on(Defence.FRESH_VALUES):
+            old = [i for i in sets if i in track.given]
+            for key in keys if old else ():
+                self.bench.oracle.ask({"do": "again", "key": key, "sets": old, "poison": kind})
+            sets = [i for i in sets if i not in track.given]
+            track.given.update(sets)
+            if not sets:
+                return
         affordable = int(REFERENCE_S / track.reference_s) if track.reference_s else 1
         count = min(len(sets), max(affordable, track.turns % 4 == 0))
         order = {"do": "fill", "keys": keys, "sets": sets, "expect": self.random.sample(sets, count), "poison": kind}
@@ -270,7 +276,10 @@ class Timer:
         """Calls on distinct inputs, one after the other in one order, not flushed between."""
         sets = list(range(track.sets))
         per_order_ms = track.median_ms(self.candidate.key) * track.sets
-        for _ in range(max(2, min(most, math.ceil(total_ms / max(per_order_ms, 1e-3))))):
+        start = time.monotonic()
+        for done in range(max(2, min(most, math.ceil(total_ms / max(per_order_ms, 1e-3))))):
+            if done >= 2 and time.monotonic() - start > QUEUE_S:
+                break  # very short calls: drawing their values takes far longer than the calls
             self._fill(track, sets)
             track.turns += 1
             base, base_seen = self._turn(track, self.baseline, sets, flush=False, queued=True)
