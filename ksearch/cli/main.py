@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ksearch import __version__
-from ksearch.cli import bundle, command, demo, doctor, look, search, talk, tasks, verify
+from ksearch.cli import bundle, command, demo, doctor, look, redteam, search, talk, tasks, ui, verify
 from ksearch.cli.boundary import guarded
 
 app = typer.Typer(
@@ -51,6 +51,7 @@ app.command()(search.run)
 app.command()(search.resume)
 app.command()(look.runs)
 app.command()(look.show)
+app.command()(ui.ui)
 app.command()(look.status)
 app.command()(look.best)
 app.command()(demo.replay)
@@ -65,6 +66,7 @@ app.command()(verify.check_certificate)
 app.command()(bundle.bundle)
 app.command()(bundle.evaluate)
 app.command()(doctor.doctor)
+app.command()(redteam.redteam)
 
 
 def main() -> None:

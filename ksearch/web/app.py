@@ -1,0 +1,160 @@
+"""The server's addresses. All of them read, but one; all answer strict JSON, in pages, by ids only."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Body, FastAPI, Header, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.responses import FileResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from ksearch.errors import KSearchError
+from ksearch.web.compare import heat_map
+from ksearch.web.desk import Desk, status_of
+from ksearch.web.detail import program_detail, sources
+from ksearch.web.security import Guard, Rules
+from ksearch.web.stream import MAX_STREAMS, Streams, event_json
+from ksearch.web.strict import StrictJSON
+
+MAX_PAGE = 2000  # rows in one answer
+MAX_BLOB = 1024 * 1024  # bytes of a blob in one answer
+STATIC = Path(str(files("ksearch.web") / "static"))
+SHA = re.compile(r"[0-9a-f]{64}")
+
+RunName = Annotated[str | None, Query(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Since = Annotated[int, Query(ge=0, le=2**53)]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
+Sha = Annotated[str, Query(pattern=r"^[0-9a-f]{64}$")]
+
+
+def make_app(desk: Desk, rules: Rules) -> Guard:
+    """The application, guarded. `desk` stays the caller's to close."""
+    # No pages that describe the interface: they load scripts from elsewhere.
+    app = FastAPI(title="K-Search", docs_url=None, redoc_url=None, openapi_url=None, default_response_class=StrictJSON)
+    app.add_exception_handler(KSearchError, _told)
+    app.add_exception_handler(RequestValidationError, _unreadable)
+    _reading(app, desk)
+    _objects(app, desk)
+    _speaking(app, desk)
+    _streaming(app, desk)
+    app.add_api_route("/", _index, include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    return Guard(app, rules)
+
+
+def _told(_: Request, error: Exception) -> Response:
+    assert isinstance(error, KSearchError)
+    return StrictJSON({"error": str(error)}, status_of(error))
+
+
+def _unreadable(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return StrictJSON({"error": f"{where}: {first['msg']}"}, 422)
+
+
+def _index() -> Response:
+    return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+
+
+def _reading(app: FastAPI, desk: Desk) -> None:
+    @app.get("/api/runs")
+    def runs() -> Any:
+        return {"runs": desk.runs(), "default": desk.default}
+
+    @app.get("/api/snapshot")
+    def snapshot(run: RunName = None, since: Since = 0) -> Any:
+        return desk.reader(run).snapshot(since)
+
+    @app.get("/api/tree")
+    def tree(at: Since, run: RunName = None, known: Annotated[int | None, Query(ge=0, le=2**53)] = None) -> Any:
+        return desk.reader(run).tree_at(at, known)
+
+    @app.get("/api/programs")
+    def programs(run: RunName = None, since: Since = 0, limit: Limit = MAX_PAGE) -> Any:
+        return desk.reader(run).programs(since, limit)
+
+    @app.get("/api/workloads")
+    def workloads(
+        run: RunName = None,
+        limit: Annotated[int, Query(ge=1, le=500)] = 100,
+        order: Annotated[str, Query(pattern="^(best|worst|newest)$")] = "best",
+    ) -> Any:
+        reader = desk.reader(run)
+        reader.refresh()
+        return heat_map(reader, limit, order)
+
+    @app.get("/api/events")
+    def events(run: RunName = None, after: Since = 0, limit: Limit = 200) -> Any:
+        found = desk.reader(run).events(after, limit)
+        return {"events": [event_json(e) for e in found], "next": found[-1].seq if found else after}
+
+    for name in ("steps", "calls", "spans", "remarks"):
+        _list(app, desk, name)
+
+
+def _list(app: FastAPI, desk: Desk, name: str) -> None:
+    def listed(run: RunName = None, since: Since = 0, limit: Limit = MAX_PAGE) -> Any:
+        return desk.reader(run).listed(name, since, limit)
+
+    app.add_api_route(f"/api/{name}", listed, methods=["GET"])
+
+
+def _objects(app: FastAPI, desk: Desk) -> None:
+    @app.get("/api/program")
+    def program(id: Sha, run: RunName = None) -> Any:
+        found = program_detail(desk.reader(run), id)
+        if found is None:
+            raise HTTPException(404, f"this run has no program {id}")
+        return found
+
+    @app.get("/api/sources")
+    def only_sources(id: Sha) -> Any:
+        return sources(desk.store, id)
+
+    @app.get("/api/blob/{sha}")
+    def blob(sha: str, offset: Since = 0, limit: Annotated[int, Query(ge=1, le=MAX_BLOB)] = MAX_BLOB) -> Response:
+        if not SHA.fullmatch(sha):
+            raise HTTPException(404, "a blob is named by 64 hexadecimal digits")
+        data = desk.store.get_blob(sha)
+        headers = {
+            "cache-control": "private, max-age=31536000, immutable",
+            "x-total-bytes": str(len(data)),
+            # Never a page of ours, whatever is in it.
+            "content-security-policy": "default-src 'none'; sandbox",
+        }
+        return Response(data[offset : offset + limit], headers=headers, media_type="text/plain; charset=utf-8")
+
+
+def _speaking(app: FastAPI, desk: Desk) -> None:
+    @app.post("/api/command")
+    def command(
+        command: Annotated[dict[str, Any], Body()],
+        run: Annotated[str, Body(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")],
+        content_type: Annotated[str, Header()],
+        idempotency_key: Annotated[str, Header(min_length=8, max_length=100)],
+    ) -> Any:
+        # A form on another site can post text, never this type without being asked first.
+        if content_type.partition(";")[0].strip().lower() != "application/json":
+            raise HTTPException(415, "a command is sent as application/json")
+        status, answer = desk.command(run, idempotency_key, command)
+        return StrictJSON(answer, status)
+
+
+def _streaming(app: FastAPI, desk: Desk) -> None:
+    streams = Streams(desk)
+
+    @app.get("/api/stream")
+    async def stream(
+        run: RunName = None,
+        after: Since = 0,
+        last_event_id: Annotated[str | None, Header(max_length=20, pattern=r"^\d*$")] = None,
+    ) -> Response:
+        return await streams.open(run, int(last_event_id) if last_event_id else after)
+
+    app.state.max_streams = MAX_STREAMS

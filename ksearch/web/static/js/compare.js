@@ -1,0 +1,1 @@
+import { html } from "./lib.js"; export function Compare() { return html`<p>Compare</p>`; }

@@ -1,0 +1,1 @@
+import { html } from "./lib.js"; export function Export() { return html`<p>Export</p>`; }

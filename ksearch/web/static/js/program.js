@@ -1,0 +1,1 @@
+import { html } from "./lib.js"; export function ProgramView() { return html`<p>ProgramView</p>`; }

@@ -1,0 +1,1 @@
+import { html } from "./lib.js"; export function Workers() { return html`<p>Workers</p>`; }

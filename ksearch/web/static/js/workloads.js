@@ -1,0 +1,1 @@
+import { html } from "./lib.js"; export function Workloads() { return html`<p>Workloads</p>`; }
