@@ -29,7 +29,12 @@ def verify(
             help="Source file, program as JSON, folder from `ksearch best`, `baseline`, or a strong baseline's name.",
         ),
     ] = None,
-    task: Annotated[str | None, typer.Option("--task", metavar="TASK", help="Folder, or a bundled task.")] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            "--task", metavar="TASK", help="Folder, or a bundled task; not needed for a folder from `ksearch best`."
+        ),
+    ] = None,
     against: Annotated[
         list[str] | None, typer.Option("--against", metavar="PROGRAM", help="Timed beside it; may be repeated.")
     ] = None,
@@ -68,13 +73,17 @@ def verify(
         if programs or against:
             raise BadInput("with --certificate the programs are those of the certificate: name no others")
         return _again(certificate, task, effort, allowance, output, as_json)
-    if task is None and programs:
-        from ksearch.service.best import origin_task
-
-        task = origin_task(programs[0])
+    task = task or _origin(programs)
     if not programs or task is None:
         raise BadInput("name a program and its task: ksearch verify PROGRAM --task TASK (or --certificate FILE)")
     return _measure(programs, task, against or [], effort, output, as_json)
+
+
+def _origin(programs: list[str] | None) -> str | None:
+    """The task of a folder that `ksearch best` wrote."""
+    from ksearch.service.best import origin_task
+
+    return origin_task(programs[0]) if programs else None
 
 
 def _measure(
