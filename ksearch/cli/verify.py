@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     from ksearch.verify import Effort, Repetition, Verified
 
 Body = Mapping[str, Any]
+TaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--task", metavar="TASK", help="Folder, or a bundled task; not needed for a folder from `ksearch best`."
+    ),
+]
+AgainstOption = Annotated[
+    list[str] | None, typer.Option("--against", metavar="PROGRAM", help="Timed beside it; may be repeated.")
+]
+CertificateOption = Annotated[
+    str | None, typer.Option("--certificate", metavar="FILE", help="Measure what it names again, and compare.")
+]
 
 
 def verify(
@@ -29,18 +41,9 @@ def verify(
             help="Source file, program as JSON, folder from `ksearch best`, `baseline`, or a strong baseline's name.",
         ),
     ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            "--task", metavar="TASK", help="Folder, or a bundled task; not needed for a folder from `ksearch best`."
-        ),
-    ] = None,
-    against: Annotated[
-        list[str] | None, typer.Option("--against", metavar="PROGRAM", help="Timed beside it; may be repeated.")
-    ] = None,
-    certificate: Annotated[
-        str | None, typer.Option("--certificate", metavar="FILE", help="Measure what it names again, and compare.")
-    ] = None,
+    task: TaskOption = None,
+    against: AgainstOption = None,
+    certificate: CertificateOption = None,
     allowance: Annotated[
         float, typer.Option(min=0, max=0.9, help="With --certificate: noise added to each end of an interval.")
     ] = 0.03,
