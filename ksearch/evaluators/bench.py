@@ -16,15 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from ksearch.definition import TaskSpec
-from ksearch.evaluators import ceilings, jail, linux, machine, verdicts, wire
+from ksearch.evaluators import jail, linux, machine, verdicts, wire
 from ksearch.evaluators.builder import Builder, Built
 from ksearch.evaluators.defences import Defence
+from ksearch.evaluators.devices import Ceilings, architecture_flags, device_of, runtime_flags
 from ksearch.evaluators.jail import JailSpec
 from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.evaluators.processes import (
     FIRST_UID,
     OUTPUT_CAP_BYTES,
     UIDS,
+    Broken,
     Cheated,
     Ended,
     Flooded,
@@ -61,21 +63,24 @@ class Bench:
 
     def __init__(self, spec: TaskSpec, folder: Path, options: EvaluatorOptions) -> None:
         self.spec, self.folder, self.options = spec, folder, options
+        self.device = device_of(spec)
         self.home = Path(tempfile.mkdtemp(prefix="ksearch-"))
         self.home.chmod(0o755)
         self.numbers = itertools.count(secrets.randbelow(UIDS))
         cores, count = machine.cores()
-        own = max(0, count - spec.threads)
+        own = max(0, count - self.device.cores(count, spec.threads))
         self.timing_cores, self.other_cores = cores[own:] or cores, cores[:own] or cores
-        environment = clean_environment(spec.threads)
+        passed_on = self.device.environment()
+        environment = {**clean_environment(spec.threads), **passed_on}
         if not options.on(Defence.ENVIRONMENT):
             environment = {**os.environ, **environment}
-        self.template = Service("template", environment)
-        self.oracle = Service("oracle", clean_environment(1))
+        self.template = Service(self.device.template, environment)
+        self.oracle = Service(self.device.oracle, {**clean_environment(1), **passed_on})
         self.visible = visible_paths()
         self.builder = Builder(self.template, options, self.jail, spec.threads)
         self.memory_bytes = 3 * sum(self._set_bytes(w.axes) for w in spec.workloads) + (512 << 20)
         self.harness: Built | None = None
+        self._ceilings: Ceilings | None = None
 
     def open(self) -> None:
         """Load the task into the oracle and build the harness.
@@ -90,7 +95,33 @@ class Bench:
             self.oracle.ask({"do": "open", "folder": str(self.folder.resolve())}, [fd])
         finally:
             os.close(fd)
-        self.harness = self.builder.harness()
+        self.device.about, _ = self.oracle.ask({"do": "about"})
+        if self.spec.device == "cpu":
+            self.harness = self.builder.harness()
+        else:
+            nvcc = self.options.cuda_compiler
+            self.builder.cuda_flags = (*architecture_flags(self.device.about), *runtime_flags(self.device.about, nvcc))
+
+    @property
+    def lease(self) -> Path | None:
+        """Lock file for timing; None: the machine's."""
+        return self.options.lease or self.device.lease()
+
+    def sets_bytes(self, subjects: int) -> int:
+        """All buffer sets of one runner and workload together, with so many timed at once."""
+        return self.device.sets_bytes(subjects, sum(w.timed for w in self.spec.workloads))
+
+    def healthy(self) -> None:
+        """After a process has ended badly: does the GPU still compute?
+
+        Raises:
+            Broken: it does not.
+        """
+        if self.spec.device == "cuda":
+            try:
+                self.oracle.ask({"do": "about"}, timeout_s=30.0)
+            except Broken as error:
+                raise Broken(f"GPU quarantined, it fails a known sum after an abnormal exit: {error}") from error
 
     def _set_bytes(self, axes: Mapping[str, int]) -> int:
         names = self.spec.names(axes)
@@ -111,26 +142,30 @@ class Bench:
             skip += ["landlock", "seccomp"]
         pinned = self.options.on(Defence.PINNED_CPU)
         stages = limits.smoke_s + (limits.check_s + limits.time_s) * len(spec.workloads)
-        compiler = shutil.which(self.options.compiler) if build else None
+        compiler = shutil.which(self.builder.compiler_of(spec)) if build else None
         above = (str(Path(compiler).resolve().parents[1]),) if compiler else ()
         disk = limits.disk_bytes if self.options.on(Defence.LIMIT_FILES) else 1 << 40
         return JailSpec(
             folder=folder, uid=FIRST_UID + number % UIDS if root else None,
-            processes=_BUILD_PROCESSES if build else spec.threads, build=build, threads=spec.threads > 1,
-            memory_bytes=limits.memory_bytes + (0 if build else self.memory_bytes),
+            processes=_BUILD_PROCESSES if build else self.device.processes(spec.threads), build=build,
+            threads=spec.threads > 1 or spec.device == "cuda", device="cpu" if build else spec.device,
+            compiles=not build and bool(self.device.late_compilers),
+            memory_bytes=limits.memory_bytes + (0 if build else self.memory_bytes + self.device.host_bytes),
             file_bytes=max(disk, 256 << 20) if build else disk,
             cpu_s=int(limits.build_s * 2 if build else stages * spec.threads * 2) + 10,
             cpus=(self.other_cores if build else self.timing_cores) if pinned else (),
             visible=(*self.visible, *above), skip=tuple(skip),
         )  # fmt: skip
 
-    def ceilings(self) -> ceilings.Ceilings:
-        folder = machine.cache_folder(self.options.cache)
-        if (found := ceilings.cached(folder)) is not None:
-            return found
-        answer, _ = self.oracle.ask({"do": "ceilings"})
-        ceilings.keep(folder, answer)
-        return ceilings.parse(answer)
+    def ceilings(self) -> Ceilings:
+        """What the device can do at most; measured once per machine."""
+        if self._ceilings is None:
+            folder = machine.cache_folder(self.options.cache)
+            self._ceilings = self.device.cached_ceilings(folder, self.spec)
+            if self._ceilings is None:
+                answer, _ = self.oracle.ask({"do": "ceilings"})
+                self._ceilings = self.device.keep_ceilings(folder, answer, self.spec)
+        return self._ceilings
 
     def close(self) -> None:
         self.template.close()
@@ -150,6 +185,7 @@ class Subject:
     folder: Path = field(init=False)
     sets: dict[str, int] = field(default_factory=dict)  # key of a group -> number of sets
     started_s: float = 0.0
+    failed: bool = False  # it ended by itself, had to be killed, or a call of it failed
 
     def start(self) -> None:
         """Fork a runner and load the program.
@@ -172,8 +208,17 @@ class Subject:
             reply_cap_bytes=wire.MAX_REPLY_BYTES if options.on(Defence.REPLY_CAP) else None,
             tokens=options.on(Defence.REPLY_TOKEN),
         )  # fmt: skip
+        if bench.spec.device == "cuda":
+            self._start_cuda()
         self._load()
         self.started_s = time.monotonic() - start
+
+    def _start_cuda(self) -> None:
+        """Before the program is there: whatever fails now is ours."""
+        try:
+            self.ask({"do": "start"}, (), 60.0)
+        except verdicts.Failed as failed:
+            raise Broken(f"a runner cannot use the GPU: {failed.reason}; {failed.log[-500:]}") from failed
 
     def _load(self) -> None:
         file, _, name = self.program.entry_point.partition("::")
@@ -207,8 +252,10 @@ class Subject:
         try:
             answer = self.process.ask(order, fds, limit_s)
         except (Ended, Overdue, Cheated, Flooded) as error:
+            self.failed = True
             raise verdicts.of_ending(error, self.process.log) from None
         if "fault" in answer:
+            self.failed = True
             raise verdicts.of_fault(answer)
         return answer
 
@@ -235,7 +282,7 @@ class Subject:
         if not isinstance(ns, list) or len(ns) != len(sets) or any(type(n) is not int or n < 0 for n in ns):
             self.process.kill()
             raise verdicts.Failed(Verdict.FORGED, "an answer without the times of the calls")
-        if self.program.language == "python":
+        if self.program.language in ("python", "triton"):
             exact = self.bench.options.on(Defence.EXACT_TYPE)
             self.ask({"do": "collect", "exact": exact}, (), limit_s)
         return ns

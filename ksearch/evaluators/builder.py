@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ksearch.definition import TaskSpec
 from ksearch.errors import EvaluatorError
 from ksearch.evaluators import elf, machine
 from ksearch.evaluators.jail import JailSpec
@@ -25,6 +26,7 @@ from ksearch.evaluators.processes import Flooded, Jailed, Overdue, Service
 from ksearch.types import Program, Verdict
 
 SOURCES = (".cpp", ".cc", ".cxx", ".c")
+CUDA_SOURCES = (".cu", *SOURCES)
 MAX_LIBRARY_BYTES = 256 << 20
 _HARNESS = Path(__file__).with_name("harness.cpp")
 
@@ -56,9 +58,11 @@ def compiler_version(compiler: str) -> str:
     """
     path = shutil.which(compiler)
     if path is None:
-        raise EvaluatorError(f"no compiler {compiler!r} in PATH: install it (Debian: apt-get install g++)")
+        cure = "install the CUDA toolkit" if "nvcc" in compiler else "install it (Debian: apt-get install g++)"
+        raise EvaluatorError(f"no compiler {compiler!r} in PATH: {cure}")
     found = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=30)
-    return found.stdout.splitlines()[0] if found.stdout else f"{compiler}: version unknown"
+    lines = [line for line in found.stdout.splitlines() if re.search(r"\d+\.\d+", line)]
+    return lines[-1 if "nvcc" in compiler else 0] if lines else f"{compiler}: version unknown"
 
 
 class Builder:
@@ -69,13 +73,18 @@ class Builder:
     ) -> None:
         self.template, self.options, self.jail, self.threads = template, options, jail, threads
         self.slots = threading.Semaphore(options.builds_at_once)
-        self._version: str | None = None
+        self.cuda_flags: tuple[str, ...] = ()  # for the GPU at hand
+        self._versions: dict[str, str] = {}
 
-    @property
-    def version(self) -> str:
-        if self._version is None:
-            self._version = compiler_version(self.options.compiler)
-        return self._version
+    def compiler_of(self, spec: TaskSpec) -> str:
+        return self.options.cuda_compiler if spec.device == "cuda" else self.options.compiler
+
+    def version(self, language: str) -> str:
+        """The compiler's own words."""
+        compiler = self.options.cuda_compiler if language == "cuda" else self.options.compiler
+        if compiler not in self._versions:
+            self._versions[compiler] = compiler_version(compiler)
+        return self._versions[compiler]
 
     def harness(self) -> Built | None:
         """The native timing loop; None where there is no compiler, and the loop in Python has to do."""
@@ -87,7 +96,15 @@ class Builder:
     def build_trusted(self, program: Program, limit_s: float) -> Built:
         """Build, or take it from the cache: only programs that the task's author or we wrote."""
         key = hashlib.sha256(
-            "\0".join([program.id, self.version, platform.machine(), machine.cpu_model(), *self._flags()]).encode()
+            "\0".join(
+                [
+                    program.id,
+                    self.version(program.language),
+                    platform.machine(),
+                    machine.cpu_model(),
+                    *self._flags(program.language),
+                ]
+            ).encode()
         ).hexdigest()
         path = machine.cache_folder(self.options.cache) / f"{key}.so"
         with suppress(OSError):
@@ -110,19 +127,24 @@ class Builder:
         with self.slots, tempfile.TemporaryDirectory(prefix="ksearch-build-") as folder:
             return self._build(program, Path(folder).resolve(), limit_s)
 
-    def _flags(self) -> list[str]:
+    def _flags(self, language: str) -> list[str]:
+        if language == "cuda":
+            return [*self.options.cuda_flags, *self.cuda_flags]
         return [*self.options.compiler_flags, *(["-fopenmp"] if self.threads > 1 else [])]
 
     def _command(self, program: Program) -> tuple[str, ...]:
-        files = sorted(p for p in program.sources if p.endswith(SOURCES))
+        cuda = program.language == "cuda"
+        endings = CUDA_SOURCES if cuda else SOURCES
+        files = sorted(p for p in program.sources if p.endswith(endings))
         if not files:
             names = ", ".join(program.sources)
-            raise BuildFailed(Verdict.COMPILE_ERROR, f"no {' or '.join(SOURCES)} file among: {names}")
-        return (self.options.compiler, *self._flags(), "-I.", *files, "-o", "program.so")
+            raise BuildFailed(Verdict.COMPILE_ERROR, f"no {' or '.join(endings)} file among: {names}")
+        compiler = self.options.cuda_compiler if cuda else self.options.compiler
+        return (compiler, *self._flags(program.language), "-I.", *files, "-o", "program.so")
 
     def _build(self, program: Program, folder: Path, limit_s: float) -> Built:
         command = self._command(program)
-        _ = self.version  # a missing compiler is this machine's fault, not the program's
+        self.version(program.language)  # a missing compiler is this machine's fault, not the program's
         spec = self.jail(folder=str(folder), build=True)
         for path, text in program.sources.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)

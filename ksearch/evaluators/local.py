@@ -20,13 +20,11 @@ from ksearch.evaluators.defences import Defence
 from ksearch.evaluators.elf import Symbols
 from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.evaluators.pipeline import Pipeline, Run
-from ksearch.evaluators.processes import Broken
+from ksearch.evaluators.processes import Broken, NoMemory
 from ksearch.evaluators.stages import Checker, Errors
 from ksearch.evaluators.verdicts import Failed
 from ksearch.protocol import Lost
 from ksearch.types import Evaluation, Program, Verdict
-
-NATIVE = ("cpp", "c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +131,11 @@ class LocalEvaluator:
 
     def _build(self, program: Program, *, trusted: bool = False) -> Built:
         limit_s = self.spec.limits.build_s
-        if program.language == "python":
+        languages = self.bench.device.languages
+        if program.language in languages and not languages[program.language]:
             return Built(b"", Symbols(), (), 0.0)
-        if program.language not in NATIVE:
-            text = f"language {program.language!r} cannot be measured here: {', '.join(NATIVE)} and python can"
+        if program.language not in languages:
+            text = f"language {program.language!r} does not run on {self.spec.device}: {', '.join(languages)} do"
             raise BuildFailed(Verdict.COMPILE_ERROR, text)
         builder = self.bench.builder
         return builder.build_trusted(program, limit_s) if trusted else builder.build(program, limit_s)
@@ -152,14 +151,14 @@ class LocalEvaluator:
             with self._lock:
                 evaluation = self._measure(run)
         except BuildFailed as error:
-            evaluation = results.failed(run, Failed(error.verdict, error.reason, error.log))
+            evaluation = results.failed(run, Failed(error.verdict, error.reason, error.log), self.bench.device.name)
         except (Broken, EvaluatorError, OSError, MemoryError) as error:
             self._restart()
             return Measured(Lost(f"{run.stage}: {error}"), {"lost": str(error), "program": program.id})
         return Measured(evaluation, record.make(self, run, evaluation))
 
     def compiler_version(self) -> str:
-        return self.bench.builder.version
+        return self.bench.builder.version("cuda" if self.spec.device == "cuda" else "cpp")
 
     def _restart(self) -> None:
         """After a failure of our own nothing is trusted to be sound."""
@@ -176,7 +175,7 @@ class LocalEvaluator:
         built = run.built = self._build(run.program)
         if self.options.on(Defence.FORBIDDEN_SCAN):
             found = forbidden.in_library(built.symbols, self.spec.forbid)
-            if run.program.language == "python":
+            if run.program.language in ("python", "triton"):
                 found = forbidden.in_python(run.program, self.spec.forbid)
             if found:
                 raise BuildFailed(Verdict.FORBIDDEN_LIBRARY, found)
@@ -189,10 +188,29 @@ class LocalEvaluator:
             Pipeline(self, run).go()
             evaluation = results.passed(self, run, self._first_ms)
         except Failed as failure:
-            evaluation = results.failed(run, failure)
+            evaluation = results.failed(run, failure, self.bench.device.name)
+        except NoMemory as error:
+            evaluation = results.failed(run, self._whose_memory(run, error), self.bench.device.name)
         finally:
             self._discard(run)
         return evaluation if evaluation.log else replace(evaluation, log=run.log)
+
+    def _whose_memory(self, run: Run, error: NoMemory) -> Failed:
+        """The oracle found no memory: did the program leave it none? Raises `error` where it did not."""
+        if self.spec.device != "cuda" or run.subject is None:
+            raise error
+        before, _ = self.bench.oracle.ask({"do": "about"})
+        run.subject.process.kill()
+        after, _ = self.bench.oracle.ask({"do": "about"})
+        held = int(after["free_bytes"]) - int(before["free_bytes"])
+        if held < self.spec.limits.memory_bytes:
+            raise error
+        text = f"it held {held / 2**30:.1f} GiB of the GPU's memory, which left too little to check its outputs"
+        return Failed(Verdict.OUT_OF_MEMORY, text, run.subject.log)
+
+    def gpu(self) -> dict[str, Any]:
+        """Model, driver, clocks and temperature of the GPU; empty for a CPU."""
+        return {**self.bench.device.about, **self.bench.device.state()}
 
     def _discard(self, run: Run) -> None:
         self.baseline.process.stop()
@@ -201,6 +219,8 @@ class LocalEvaluator:
             record.seal(run)
         finally:
             run.subject.close()
+        if run.subject.failed:
+            self.bench.healthy()
 
     def incumbents(self, run: Run) -> list[Subject]:
         """Their runners live on from candidate to candidate; those no longer asked for are ended."""

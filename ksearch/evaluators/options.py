@@ -29,6 +29,8 @@ class EvaluatorOptions:
     screen_ratio: float = 0.4  # hopeless: surely under this fraction of the incumbent's speed
     compiler: str = "g++"
     compiler_flags: tuple[str, ...] = ("-O3", "-march=native", "-std=c++20", "-shared", "-fPIC")
+    cuda_compiler: str = "nvcc"
+    cuda_flags: tuple[str, ...] = ("-O3", "-std=c++17", "-lineinfo", "-shared", "-Xcompiler=-fPIC")
     builds_at_once: int = 2
     sandbox: str = "auto"  # or a lower rung of the ladder, to see what it does: no_namespaces, limits
     lease: Path | None = None  # lock file for timing; None = one for the machine

@@ -172,6 +172,8 @@ class Oracle:
         try:
             return function(*arguments)
         except Exception as error:  # boundary: the task author's code
+            if _is_memory(error):
+                raise MemoryError(str(error)) from error
             where = traceback.extract_tb(error.__traceback__)[-1]
             text = f"{name}() raised {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
             raise TaskFault(text) from error
@@ -306,6 +308,11 @@ def _remember(group: Group, filled: Filled) -> None:
         group.past.append(filled.expected)
 
 
+def _is_memory(error: BaseException) -> bool:
+    """torch has a class of its own, which is no MemoryError."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+
+
 def _fault(verdict: str, reason: str) -> wire.Message:
     return {"verdict": verdict, "reason": reason}
 
@@ -360,9 +367,11 @@ def _answer(
         oracles[0].memory.settle()
     except TaskFault as error:
         return {"task_fault": str(error)}, []
-    except MemoryError:
-        return {"broken": "the oracle ran out of memory; this machine is too small for the workload"}, []
+    except MemoryError as error:
+        return {"no_memory": str(error)[:500]}, []
     except Exception as error:  # noqa: BLE001  # boundary: told to the coordinator, which reports it lost
+        if _is_memory(error):
+            return {"no_memory": str(error)[:500]}, []
         return {"broken": "".join(traceback.format_exception(error)[-3:])}, []
     return answer, []
 

@@ -38,11 +38,12 @@ class Claims:
     baseline_reported: Sequence[Sequence[int]]
     baseline_seen: Sequence[int]
     baseline_quick_ns: float
+    call_slack_ns: int = 0  # of the device: between two calls
 
     def allowance(self, calls: int, beside_ns: float) -> float:
         """What may pass beside the calls without raising a doubt, in nanoseconds per turn."""
         python = calls * (PYTHON_CALL_NS + self.output_bytes / COPY_BYTES_PER_NS) if self.python else 0.0
-        return beside_ns * (1 + SPREAD) + SLACK_NS + python
+        return beside_ns * (1 + SPREAD) + SLACK_NS + python + calls * self.call_slack_ns
 
 
 def doubt(claims: Claims, batches: Sequence[dict[str, Any]]) -> str:

@@ -123,8 +123,8 @@ class Pipeline:
         """Screen and time under the lease. False: an incumbent failed and is out of it, do it again."""
         run = self.run
         try:
-            with timing_lease(self.options.lease) as waited_s:
-                run.seconds["lease"] = waited_s
+            with timing_lease(self.bench.lease) as waited_s:
+                run.seconds["lease"] = run.seconds.get("lease", 0.0) + waited_s
                 budget_s = self.options.time_budget_s
                 timer = run.timer = Timer(self.bench, subject, self.around.baseline, incumbents, budget_s)
                 if run.timed("screen", lambda: self._screen(timer, checker)):
@@ -207,7 +207,8 @@ class Pipeline:
 
     def _time_again(self, again: Subject, others: list[Subject], earlier: Timer) -> Timer:
         expected_ms = {n: t.median_ms(earlier.candidate.key) for n, t in earlier.tracks.items()}
-        with timing_lease(self.options.lease):
+        with timing_lease(self.bench.lease) as waited_s:
+            self.run.seconds["lease"] = self.run.seconds.get("lease", 0.0) + waited_s
             timer = Timer(self.bench, again, others[0], others[1:], self.options.confirm_budget_s)
             try:
                 timer.begin(expected_ms, self.around.baseline_ms)

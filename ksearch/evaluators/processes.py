@@ -29,6 +29,10 @@ class Broken(Exception):
     """A part of the evaluator failed: what was being measured is lost, not judged."""
 
 
+class NoMemory(Broken):
+    """The oracle found no memory: too little for the task, or the program being measured has taken it."""
+
+
 class Ended(Exception):
     """The jailed process has ended; `ending` says how."""
 
@@ -110,6 +114,8 @@ class Service:
             raise Broken(f"the {self.name} process died during {message['do']}") from error
         if "task_fault" in answer:
             raise EvaluatorError(str(answer["task_fault"]))
+        if "no_memory" in answer:
+            raise NoMemory(f"the {self.name} process ran out of memory: {answer['no_memory']}")
         if "broken" in answer:
             raise Broken(f"{self.name}: {answer['broken']}")
         return answer, got

@@ -29,6 +29,7 @@ def make(evaluator: LocalEvaluator, run: Run, evaluation: Evaluation) -> dict[st
         "format": FORMAT, "made_at": time.time(), "task": spec.name, "task_hash": spec.hash,
         "program": run.program.id, "baseline": spec.baseline.id, "against": [p.id for p in run.against],
         "evaluation": asdict(evaluation), "stage_seconds": run.seconds, "machine": machine.describe(),
+        "gpu": evaluator.gpu(),
         "load": machine.load(), "versions": {"python": platform.python_version(), "numpy": np.__version__},
         "build": None, "sandbox": None, "timing": [], "errors": dict(run.checker.errors) if run.checker else {},
         "disabled_defences": sorted(options.disabled),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from ksearch.evaluators import machine, stats
+from ksearch.evaluators import stats
 from ksearch.evaluators.pipeline import Run, Surroundings, floor_ms, ratios
 from ksearch.evaluators.timing import Timer
 from ksearch.evaluators.verdicts import Failed
@@ -16,8 +16,8 @@ SUSPICIOUS_SPEEDUP = 10.0
 LEAST_MS = 1e-6  # one nanosecond: the clock's own step
 
 
-def failed(run: Run, failure: Failed) -> Evaluation:
-    """The program did not get through."""
+def failed(run: Run, failure: Failed, device: str) -> Evaluation:
+    """The program did not get through on `device`, a model's name."""
     workloads: tuple[WorkloadResult, ...] = ()
     if failure.workload:
         errors = run.checker.errors.get(failure.workload, {}) if run.checker else {}
@@ -29,7 +29,7 @@ def failed(run: Run, failure: Failed) -> Evaluation:
     where = f"workload {failure.workload}: " if failure.workload else ""
     return Evaluation(
         run.program.id, failure.verdict, f"{where}{failure.reason}", stage=run.stage, workloads=workloads,
-        log=failure.log[:4000], flags=tuple(run.flags), device=machine.cpu_model(),
+        log=failure.log[:4000], flags=tuple(run.flags), device=device,
         seconds=time.monotonic() - run.started,
     )  # fmt: skip
 
@@ -51,7 +51,7 @@ def passed(around: Surroundings, run: Run, first_ms: dict[str, float]) -> Evalua
     return Evaluation(
         run.program.id, Verdict.PASSED, stage=run.stage, latency_ms=latency, speedup=total, against=against,
         workloads=results, log=run.log, flags=tuple(run.flags), confirmed=run.confirmed,
-        device=machine.cpu_model(), seconds=time.monotonic() - run.started,
+        device=around.bench.device.name, seconds=time.monotonic() - run.started,
     )  # fmt: skip
 
 

@@ -119,7 +119,7 @@ class Runner:
             code = compile(sources[order["file"]], self.filename(folder, order["file"]), "exec")
         except (SyntaxError, ValueError, RecursionError) as error:
             raise Fault("syntax", "".join(traceback.format_exception_only(error)).strip()) from error
-        _guarded(lambda: exec(code, scope))  # noqa: S102
+        guarded(lambda: exec(code, scope))  # noqa: S102
         entry = scope.get(order["name"])
         if not callable(entry):
             found = ", ".join(sorted(k for k, v in scope.items() if callable(v) and not k.startswith("_")))
@@ -192,7 +192,7 @@ class Runner:
     def _run_python(self, buffers: Buffers, order: Answer, flush: bool) -> Answer:
         self.results.clear()
         self.key = order["key"]
-        passing = _parameters(self.entry) == len(buffers.inputs) + len(buffers.outputs)
+        passing = parameters(self.entry) == len(buffers.inputs) + len(buffers.outputs)
         clock, entry, taken, at = time.perf_counter_ns, self.entry, [], [0]
         prepared = self._prepare_python(buffers, order["sets"], passing)
 
@@ -207,7 +207,7 @@ class Runner:
                 if not passing:
                     self.results.append((index, result))
 
-        _guarded(calls, at)
+        guarded(calls, at)
         return {"ns": taken}
 
     def _prepare_python(self, buffers: Buffers, sets: list[int], passing: bool) -> list[Call]:
@@ -259,15 +259,17 @@ def _copy(target: np.ndarray[Any, Any], layout: Answer, value: Any, exact: bool,
     target[...] = array
 
 
-def _parameters(entry: Any) -> int:
+def parameters(entry: Any) -> int:
     code = getattr(entry, "__code__", None)
     return int(code.co_argcount) if code is not None else -1
 
 
-def _guarded(step: Callable[[], Any], at: Sequence[int] = (0,)) -> Any:
+def guarded(step: Callable[[], Any], at: Sequence[int] = (0,)) -> Any:
     """Run a Python program's code: whatever it raises is a fault of the program, in the call `at[0]`."""
     try:
         return step()
+    except Fault:
+        raise
     except MemoryError as error:
         raise Fault("memory", f"MemoryError: {error}", at[0]) from error
     except SystemExit as error:

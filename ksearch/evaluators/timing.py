@@ -29,7 +29,6 @@ MAX_SETS = 48
 OUTSIDE_TRIES = 5
 QUEUE_S = 0.4
 LEAST_CALLS, LONG_CALL_MS = 5, 10.0  # calls in a turn, unless they are as long as this
-MAX_SET_BYTES = 96 << 20  # of all sets of one runner and workload
 REFERENCE_S = 0.004  # spent on references per turn
 
 
@@ -99,13 +98,13 @@ class Timer:
 
     def begin(self, candidate_ms: dict[str, float], baseline_ms: dict[str, float]) -> None:
         """Make the buffer sets; the first turns warm up and give the length of a call."""
-        target = self.bench.options.call_target_ms
+        target, room = self.bench.options.call_target_ms, self.bench.sets_bytes(len(self.subjects))
         for workload in self.bench.spec.workloads:
             if not workload.timed:
                 continue
             slow = max(candidate_ms.get(workload.name, 1.0), 1e-4)
             fast = max(min(slow, baseline_ms.get(workload.name, slow)), 1e-4)
-            most = max(2, min(MAX_SETS, MAX_SET_BYTES // max(self.bench.set_bytes(workload.axes), 1)))
+            most = max(2, min(MAX_SETS, room // max(self.bench.set_bytes(workload.axes), 1)))
             sets = min(most, max(2, math.ceil(target / fast)))
             least = LEAST_CALLS if slow < LONG_CALL_MS else 2
             sets = min(most, max(least, sets))
@@ -234,7 +233,8 @@ class Timer:
         mine, base = self.candidate.key, self.baseline.key
         names = self.bench.spec.names(track.workload.axes)
         return outside.Claims(
-            calls=track.use, queued_calls=track.sets, python=self.candidate.program.language == "python",
+            calls=track.use, queued_calls=track.sets, python=self.candidate.program.language in ("python", "triton"),
+            call_slack_ns=self.bench.device.call_slack_ns,
             output_bytes=sum(t.size_bytes(names) for t in self.bench.spec.outputs),
             reported=track.samples[mine], seen=track.outside[mine], quick_ns=track.quick_ns(mine),
             baseline_reported=track.samples[base], baseline_seen=track.outside[base],

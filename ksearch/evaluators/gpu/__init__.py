@@ -1,0 +1,1 @@
+"""The evaluator's parts for NVIDIA GPUs. Only its child processes import torch, for tasks with device "cuda"."""
