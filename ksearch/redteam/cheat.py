@@ -17,7 +17,8 @@ GAIN = 3.0  # over the baseline: a cheat that only saves work is as slow as the 
 class Cheat:
     """`file` in the folder of cheats holds the line that makes it one (`CHEAT = True`, `#define CHEAT 1`).
 
-    Its twin is the same file with that line turned round, so the two differ in nothing else.
+    Its twin is the same file with that line turned round (and without lines that end in `# cheat only`, for what is
+    looked for in the text itself), so the two differ in nothing else.
 
     There are three ways to stop a cheat, by what must be seen:
     caught: the verdict is one of `verdicts`, none of them `passed`;
@@ -68,8 +69,9 @@ class Cheat:
         if text.count(on) != 1:
             raise ValueError(f"{CHEATS / self.file}: needs {on!r} exactly once, found {text.count(on)}")
         helpers = ("honest.py",) if self.language == "python" else ("honest.h", "patch.h")
+        if twin:
+            lines = text.replace(on, off).splitlines(keepends=True)
+            text = "".join(line for line in lines if not line.rstrip().endswith("# cheat only"))
         used = [name for name in helpers if f'"{name}"' in text or "from honest" in text]
         sources = {name: (CHEATS / name).read_text("utf-8") for name in used}
-        return Program(
-            {**sources, self.file: text.replace(on, off) if twin else text}, f"{self.file}::run", self.language
-        )
+        return Program({**sources, self.file: text}, f"{self.file}::run", self.language)

@@ -26,7 +26,7 @@ from ksearch.types import Evaluation, Verdict
 
 KEY = "KSEARCH_REDTEAM_API_KEY"
 WORKERS = 3  # one builds while another is timed
-TRIES = 3
+TRIES = 5  # on a busy machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ def listening() -> list[int]:
 def search() -> None:
     try:
         for port in listening():
-            with socket.create_connection(("127.0.0.1", port), 0.5):
+            with socket.socket() as sock:
+                sock.settimeout(0.5)
+                sock.connect(("127.0.0.1", port))
                 loot("reached the network")
     except OSError:
         pass
