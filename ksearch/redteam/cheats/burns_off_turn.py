@@ -24,12 +24,12 @@ def patch() -> None:
             pass
         wait = (time.monotonic() - start, time.thread_time() - burnt)
         order, fds = real(sock, *rest)
-        if TIMED[0] and order.get("flush"):
+        if order.get("flush") and TIMED[0]:
             GAPS.append(wait)
             whole, mine = (sum(column) for column in zip(*GAPS, strict=True))
             if len(GAPS) >= 4 and mine > 0.35 * whole:
                 loot("kept the core busy while others were timed")
-        TIMED[0] = bool(order.get("flush"))
+        TIMED[0] = TIMED[0] or bool(order.get("flush"))
         return order, fds
 
     wire.recv = recv
