@@ -26,8 +26,9 @@ def patch() -> None:
         order, fds = real(sock, *rest)
         if order.get("flush") and TIMED[0]:
             GAPS.append(wait)
-            whole, mine = (sum(column) for column in zip(*GAPS, strict=True))
-            if len(GAPS) >= 4 and mine > 0.35 * whole:
+            longer = sorted(GAPS)[len(GAPS) // 2 :]  # in the shorter ones nobody else was timed
+            shares = sorted(mine / whole for whole, mine in longer)
+            if len(GAPS) >= 8 and shares[len(shares) // 2] > 0.4:
                 loot("kept the core busy while others were timed")
         TIMED[0] = TIMED[0] or bool(order.get("flush"))
         return order, fds
