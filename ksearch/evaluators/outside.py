@@ -12,7 +12,7 @@ What remains possible is to hide as much as `allowance` in each turn. It is a pa
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,7 @@ def doubt(claims: Claims, batches: Sequence[dict[str, Any]]) -> str:
 
 
 def _queued(claims: Claims, batches: Sequence[dict[str, Any]]) -> str:
-    beside = statistics.median(b["baseline_outside_ns"] - b["baseline_reported_ns"] for b in batches)
+    beside = _quiet(b["baseline_outside_ns"] - b["baseline_reported_ns"] for b in batches)
     allowed = claims.allowance(claims.queued_calls, beside)
     whole = min(b["outside_ns"] for b in batches)
     gap = min(b["outside_ns"] - b["reported_ns"] for b in batches)
@@ -77,13 +77,18 @@ def _queued(claims: Claims, batches: Sequence[dict[str, Any]]) -> str:
     return ""
 
 
+def _quiet(gaps: Iterable[int]) -> int:
+    """The lower quartile: of turns that little else disturbed."""
+    ordered = sorted(gaps)
+    return ordered[len(ordered) // 4]
+
+
 def _alone(claims: Claims) -> str:
     if len(claims.seen) < 4:
         return ""
-    gaps = sorted(s - sum(ns) for s, ns in zip(claims.seen, claims.reported, strict=True))
-    base = [s - sum(ns) for s, ns in zip(claims.baseline_seen, claims.baseline_reported, strict=True)]
+    gap = _quiet(s - sum(ns) for s, ns in zip(claims.seen, claims.reported, strict=True))
+    beside = _quiet(s - sum(ns) for s, ns in zip(claims.baseline_seen, claims.baseline_reported, strict=True))
     claimed = statistics.median(sum(ns) for ns in claims.reported)
-    beside, gap = statistics.median(base), gaps[len(gaps) // 4]
     if gap > claims.allowance(claims.calls, beside) + DISAGREEMENT * claimed:
         return (
             f"beside the {claimed / 1e6:.3f} ms that it claims for {claims.calls} calls, the process takes "

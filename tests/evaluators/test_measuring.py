@@ -31,7 +31,7 @@ def result(measured: Measured) -> Evaluation:
 
 
 def test_a_faster_program_is_measured_as_faster_and_confirmed(make: Make, cpp: Cpp) -> None:
-    with make(options={"confirm": True, "confirm_budget_s": 0.2, "outside_batch_ms": 10.0}) as one:
+    with make(options={"confirm": True, "confirm_all": True, "confirm_budget_s": 0.3, "outside_batch_ms": 10.0}) as one:
         measured = one.evaluate(cpp("{FAST}"))
     found = result(measured)
     assert found.verdict is Verdict.PASSED, found.reason

@@ -158,10 +158,6 @@ PYTHON = {  # name: (source, verdict, part of the reason)
         "            socket.socket(fileno=os.dup(fd)).send(b'9' * 100000)\n        except OSError: pass\n"
         "    return x", "forged", "runner's descriptor",
     ),
-    "patched clock": (
-        f"import time\ntime.perf_counter_ns = lambda: 7\ndef run(x):\n    return 2 * x + {MEAN}",
-        "forged", "by the outside clock",
-    ),
     "broken answer": (
         "import json\njson.JSONEncoder.encode = lambda *a: '{}'\njson.dumps = lambda *a, **k: '[1,2'\n"
         f"def run(x):\n    return 2 * x + {MEAN}", "forged", "not JSON",
