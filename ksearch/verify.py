@@ -40,7 +40,7 @@ class Effort:
     def options(self) -> EvaluatorOptions:
         # Nothing is screened out: a slow program gets its certificate too.
         return EvaluatorOptions(
-            time_budget_s=self.first_s, time_cap_s=max(self.confirm_s, 1.0), confirm_budget_s=self.confirm_s,
+            time_budget_s=self.first_s, confirm_budget_s=self.confirm_s,
             confirm_all=True, screen_ratio=0.0, sandbox=self.sandbox,
         )  # fmt: skip
 

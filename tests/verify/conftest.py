@@ -1,29 +1,20 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
 from ksearch.certificate import seal
-from ksearch.evaluators import lease
 from ksearch.tasks import Task, init_task, load_task
 from ksearch.types import Program
 from ksearch.verify import Effort, Verified, verify
 
 QUICK = Effort(first_s=0.1, confirm_s=0.4)
 Body = dict[str, Any]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _own_lease(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Not to wait for what else is timed on this machine: nothing here is about how fast something is."""
-    path = tmp_path_factory.mktemp("lease") / "lock"
-    with mock.patch.object(lease, "default_path", return_value=path):
-        yield
 
 
 @pytest.fixture(scope="session")
@@ -59,15 +50,27 @@ def wrong(task: Task) -> Program:
 @pytest.fixture(scope="session")
 def verified(task: Task, slow: Program) -> Verified:
     """A real certificate: the slow program against the baseline, and a copy of it under another id."""
-    return verify(task, [slow], [variant(task, "#include <cmath>", "#include <cmath> // the same")], QUICK)
+    beside = variant(task, "#include <cmath>", "#include <cmath> // the same")
+    for _ in range(3):  # what else runs on this machine may spoil the timing of one of them
+        found = verify(task, [slow], [beside], QUICK)
+        if found.passed:
+            return found
+    pytest.fail(f"an honest program does not pass here: {found.body['problems']}")
+
+
+@pytest.fixture(scope="session")
+def golden() -> Verified:
+    """A real certificate of the past: format 1 has to stay checkable, whatever statistics are later done with."""
+    data = (Path(__file__).parent / "golden.certificate.json").read_bytes()
+    return Verified(json.loads(data), data)
 
 
 @pytest.fixture
-def resealed(verified: Verified) -> Iterator[Callable[[Callable[[Body], object]], bytes]]:
+def resealed(golden: Verified) -> Iterator[Callable[[Callable[[Body], object]], bytes]]:
     """A certificate that somebody changed who knows how to seal one."""
 
     def change(edit: Callable[[Body], object]) -> bytes:
-        body = copy.deepcopy(verified.body)
+        body = copy.deepcopy(golden.body)
         edit(body)
         return seal(body)
 
