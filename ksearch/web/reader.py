@@ -85,10 +85,10 @@ class RunReader:
         self.refresh()
         with self._lock:
             seen = self._seen
-            changed = [id for id, seq in seen.nodes.items() if seq > since or not since]
+            changed = [id for id in seen.state.tree if seen.nodes[id] > since or not since]
             return {
                 "run": self.id, "seq": seen.seq, "since": since, "head": head(self, seen),
-                "nodes": [self._node(id) for id in changed if id in seen.state.tree],
+                "nodes": [self._node(id) for id in changed],
             }  # fmt: skip
 
     def _node(self, id: str) -> dict[str, Any]:

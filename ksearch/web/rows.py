@@ -8,7 +8,7 @@ from typing import Any
 from ksearch import events as ev
 from ksearch.budget import evaluations_committed, tokens_committed, usd_committed
 from ksearch.state import Cycle, State, working_s
-from ksearch.types import Evaluation, Node, Ratio, Tree
+from ksearch.types import Evaluation, Node, Ratio, Tree, Verdict
 
 TEXT = 600  # characters of a reason or note in a list; the whole is in the object's own answer
 LONG = 20_000
@@ -88,7 +88,7 @@ def evaluated_row(done: Evaluation) -> dict[str, Any]:
         "verdict": done.verdict.value, "reason": cut(done.reason), "stage": done.stage, "ms": done.latency_ms,
         "speedup": triple(done.speedup), "worst": min(speedups, default=None), "roof": roofline(done),
         "flags": [cut(f) for f in done.flags[:20]], "confirmed": done.confirmed, "seconds": done.seconds,
-        "device": done.device,
+        "device": done.device, "fails": [w.workload for w in done.workloads if w.verdict is not Verdict.PASSED][:5],
     }  # fmt: skip
 
 

@@ -52,11 +52,11 @@ function staircaseOptions(c, name) {
   return {
     padding: [8, 12, 0, 0], legend: { show: false },
     cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false } },
-    scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(1, low ?? 1) * 0.95, Math.max(1.2, (high ?? 1) * 1.06)] } },
+    scales: { x: { time: false }, n: { auto: false, range: [0, 1] }, y: { range: (_, low, high) => [Math.min(1, low ?? 1) * 0.95, Math.max(1.2, (high ?? 1) * 1.06)] } },
     axes: [{ ...axis(c, AXES[name].write, 22), space: 60 }, { ...axis(c, (v) => `${+v.toFixed(1)}×`, 40), space: 26 }],
     series: [{},
       { stroke: "transparent", paths: () => null, points: { show: true, size: 4.5, fill: c("faint"), stroke: c("faint"), width: 0 } },
-      { stroke: "transparent", paths: () => null, points: { show: false } },
+      { scale: "n", stroke: "transparent", paths: () => null, points: { show: false } },
       { stroke: c("best"), width: 2, paths: globalThis.uPlot.paths.stepped({ align: 1 }), points: { show: false } }],
     hooks: { draw: [(u) => one(u, c)], setCursor: [hover] },
   };

@@ -3,7 +3,7 @@ import { hierarchy, tidyTree } from "./lib.js";
 
 /** @typedef {{key: string, node: any, depth: number, guides: boolean[], folded: number, pruned: string[]|null, x?: number, y?: number}} Row */
 
-export const CARD = { width: 212, height: 44, gapX: 44, gapY: 10 };
+export const CARD = { width: 224, height: 44, gapX: 34, gapY: 10 };
 
 /** The tree as d3 knows it, without what is folded.
  * @param {Map<string, any>} nodes @param {Set<string>} folded @param {Set<string>} opened parents whose pruned children are shown */

@@ -33,7 +33,7 @@ function words(node) {
 function Facts({ node, cycle, best }) {
   const k = model.head.rules.stagnation;
   const left = cycle ? k - cycle.stale : null;
-  return html`<div class="said-big"><${Dumbbell} predicted=${node.predicted} gain=${node.gain} width=${220} /><div class="small soft">◇ predicted ${times(node.predicted)} &nbsp; ● measured ${node.gain ? interval(node.gain) : node.status === "rejected" ? "nothing: no attempt passed" : "nothing yet"}<br />over its parent's program</div></div>
+  return html`<div class="said-big"><${Dumbbell} predicted=${node.predicted} gain=${node.gain} width=${220} /><div class="small soft">◇ predicted ${times(node.predicted)}${" · "}● measured ${node.gain ? interval(node.gain) : node.status === "rejected" ? "nothing: no attempt passed" : "nothing yet"}<br />over its parent's program</div></div>
     <dl class="facts"><dt>speedup</dt><dd class=${best ? "best strong" : ""}>${node.speedup ? `${interval(node.speedup)} over the baseline` : "–"}${node.program ? html` <${ProgramLink} id=${node.program} />` : null}</dd>
     <dt>priority V</dt><dd>${priority(node.v)}</dd>
     <dt>attempts</dt><dd>${node.attempts} of at most ${node.limit}${cycle ? `; ${left > 0 ? `${plural(left, "more attempt")} without improvement end it` : "about to close"}` : ""}</dd>

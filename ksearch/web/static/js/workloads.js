@@ -1,1 +1,49 @@
-import { html } from "./lib.js"; export function Workloads() { return html`<p>Workloads</p>`; }
+// Programs by shapes: a loss on one shape cannot hide behind a good mean.
+import { html, useEffect, useState } from "./lib.js";
+import { get } from "./source.js";
+import { latency, plural, times } from "./format.js";
+import { model, useModel } from "./model.js";
+import { href, set } from "./route.js";
+import { NodeLink, Waiting } from "./parts.js";
+
+const ORDERS = [["best", "best mean"], ["worst", "best worst case"], ["newest", "newest"]];
+
+/** @param {{at: import("./route.js").Route}} props */
+export function Workloads({ at }) {
+  useModel();
+  const order = at.options.order ?? "best";
+  const [found, put] = useState(/** @type {any} */ (null));
+  const limit = Number(at.options.limit) || 60;
+  useEffect(() => {
+    let current = true;
+    get("workloads", { run: model.run, order, limit: Math.min(500, limit) }).then((f) => current && put(f), (e) => current && put({ problem: e.message }));
+    return () => { current = false; };
+  }, [order, limit, model.run, model.head.mix.passed]);
+  if (found?.problem) return html`<div class="waiting bad wrap">${found.problem}</div>`;
+  if (!found) return html`<${Waiting} what="Reading the measurements…" />`;
+  if (!found.rows.length) return html`<${Waiting} what=${model.head.mix.passed ? "The programs of this run were not measured workload by workload." : "The first program that passes is awaited."} since=${model.head.started_at} />`;
+  return html`<div class="page"><div class="row"><h1>Speedup over the baseline, by workload</h1><span class="grow" /><span class="switch">${ORDERS.map(([name, label]) => html`<button class=${order === name ? "on" : ""} onClick=${() => set({ order: name === "best" ? null : name })}>${label}</button>`)}</span></div>
+    <section class="card heatcard"><${Heat} found=${found} /></section>
+    <div class="row small soft"><${Legend} /><span class="grow" /><span>${found.rows.length} of ${plural(found.all, "passing program")}</span>${found.rows.length < found.all && limit < 500 ? html`<button onClick=${() => set({ limit: Math.min(500, limit * 3) })}>more</button>` : null}</div></div>`;
+}
+
+/** Colour of a ratio: the further from 1×, the stronger. @param {number} v */
+export function heat(v) {
+  const strength = Math.min(1, Math.abs(Math.log2(v)) / 2.4);
+  return `color-mix(in oklab, var(--${v >= 1 ? "solved" : "rejected"}) ${Math.round(8 + strength * 62)}%, var(--panel))`;
+}
+
+/** @param {{found: any}} props */
+function Heat({ found }) {
+  const names = found.workloads;
+  return html`<div class="scroll"><table class="heat"><thead><tr><th>program</th><th class="num" title="the task's mean over all workloads">mean</th><th class="num">worst</th>${names.map((n) => html`<th class="shape"><span class="text" title=${n}>${n}</span></th>`)}</tr></thead><tbody>
+    ${found.rows.map((r) => { const low = lowest(r.cells); return html`<tr class=${r.program === found.best ? "isbest" : ""}><td class="who"><a href=${href(model.run, "program", r.program, { show: "measured" })}>${r.program === found.best ? "★ " : ""}${r.n}</a> <${NodeLink} id=${r.node} /></td><td class="num strong">${times(r.mean ?? r.geomean)}</td><td class=${`num ${r.worst < 1 ? "bad" : ""}`}>${times(r.worst)}</td>
+      ${r.cells.map((c, i) => (c ? html`<td class=${`cell ${i === low ? "low" : ""}`} style=${{ background: heat(c[0]) }} title=${`${names[i]}: ${times(c[0])} [${times(c[1])}, ${times(c[2])}], ${latency(c[3])}${c[4] ? `, ${Math.round((100 * c[4]) / c[3])}% of the roofline` : ""}`}>${c[0] < 1 ? "▾" : ""}${c[0].toFixed(c[0] < 10 ? 2 : 1)}</td>` : html`<td class="cell faint">–</td>`))}</tr>`; })}
+    <tr class="top"><td class="who soft">best on each</td><td /><td />${names.map((_, i) => { const best = Math.max(...found.rows.map((r) => r.cells[i]?.[0] ?? 0)); return html`<td class="cell soft">${best ? times(best) : "–"}</td>`; })}</tr></tbody></table></div>`;
+}
+
+const lowest = (cells) => cells.reduce((low, c, i) => (c && (low < 0 || c[0] < cells[low][0]) ? i : low), -1);
+
+function Legend() {
+  return html`<span class="row" style=${{ gap: "2px" }}>${[0.25, 0.5, 0.8, 1.25, 2, 4].map((v) => html`<span class="swatch" style=${{ background: heat(v) }}>${times(v)}</span>`)}<span style=${{ marginLeft: "8px" }}>▾ slower than the baseline; underlined: the program's worst</span></span>`;
+}
