@@ -36,6 +36,7 @@ class Device(Protocol):
     languages: Mapping[str, bool]
     late_compilers: tuple[str, ...]  # languages whose first calls compile
     call_slack_ns: int  # what may pass between two queued calls
+    launch_slack_ns: int  # what may pass beside a call timed alone
     host_bytes: int
     about: dict[str, Any]
 
@@ -55,7 +56,7 @@ class CpuDevice:
     oracle, template = "oracle", "template"
     languages: Mapping[str, bool] = {"cpp": True, "c": True, "python": False}
     late_compilers: tuple[str, ...] = ()
-    call_slack_ns = 0
+    call_slack_ns = launch_slack_ns = 0
     host_bytes = 0
 
     def __init__(self) -> None:
@@ -97,7 +98,7 @@ class GpuDevice:
     oracle, template = "gpu.oracle", "gpu.template"
     languages: Mapping[str, bool] = {"cuda": True, "triton": False, "python": False}
     late_compilers: tuple[str, ...] = ("triton", "python")
-    call_slack_ns = 12_000
+    call_slack_ns, launch_slack_ns = 5_000, 150_000
     host_bytes = _HOST_BYTES
 
     def __init__(self) -> None:

@@ -16,11 +16,12 @@ from ksearch.errors import EvaluatorError
 from ksearch.evaluators import forbidden, record, results
 from ksearch.evaluators.bench import Bench, Subject
 from ksearch.evaluators.builder import BuildFailed, Built
+from ksearch.evaluators.control import null_program
 from ksearch.evaluators.defences import Defence
 from ksearch.evaluators.elf import Symbols
 from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.evaluators.pipeline import Pipeline, Run
-from ksearch.evaluators.processes import Broken, NoMemory
+from ksearch.evaluators.processes import Broken, Ended, NoMemory
 from ksearch.evaluators.stages import Checker, Errors
 from ksearch.evaluators.verdicts import Failed
 from ksearch.protocol import Lost
@@ -57,6 +58,7 @@ class LocalEvaluator:
         self._bench: Bench | None = None
         self._baseline: Subject | None = None
         self._incumbents: dict[str, Subject] = {}
+        self._control: Subject | None = None
 
     def __enter__(self) -> LocalEvaluator:
         self.open()
@@ -118,8 +120,10 @@ class LocalEvaluator:
             bench = self._bench
             if bench is None:
                 return
-            for subject in [*self._incumbents.values(), *([self._baseline] if self._baseline else [])]:
-                _quietly_close(subject)
+            for subject in (*self._incumbents.values(), self._control, self._baseline):
+                if subject is not None:
+                    _quietly_close(subject)
+            self._control = None
             self._incumbents.clear()
             self._baseline = self._bench = None
             bench.close()
@@ -240,6 +244,20 @@ class LocalEvaluator:
                 if program_id in self._incumbents:
                     self.dismiss(self._incumbents[program_id])
         return found
+
+    def control(self, program: Program) -> Subject | None:
+        """Beside a Python program on the CPU: one that does nothing, to show what an honest turn takes."""
+        if program.language != "python" or self.spec.device == "cuda":
+            return None
+        if self._control is None:
+            null = null_program(self.spec)
+            self._control = self.subject(null, self._build(null), "null")
+            try:
+                self._control.start()
+                self._control.process.stop()
+            except (Failed, Ended) as error:
+                raise Broken(f"the control program does not run: {error}") from error
+        return self._control
 
     def dismiss(self, subject: Subject) -> None:
         """End an incumbent's runner."""

@@ -155,6 +155,7 @@ class Oracle:
         start = time.perf_counter()
         given = {k: self.memory.copy(v) for k, v in inputs.items()}
         found = self._call("reference", self.reference, given, dict(axes))
+        self.memory.settle()
         self.reference_s = time.perf_counter() - start
         wanted = [t for t in self.spec.inputs if t.mutable and t.name in found]
         result = {}
@@ -334,8 +335,8 @@ def _function(scope: dict[str, Any], name: str, folder: Path) -> Callable[..., A
     return found  # type: ignore[no-any-return]
 
 
-def serve(fd: int, make: Callable[[], Memory] = Host) -> None:
-    """Answer the coordinator until it goes away. `make` gives the device."""
+def serve(fd: int, make: Callable[[], Memory] = Host, kind: type[Oracle] = Oracle) -> None:
+    """Answer the coordinator until it goes away. `make` gives the device, `kind` the oracle on it."""
     linux.hide()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # one for every buffer set that is mapped
@@ -346,20 +347,20 @@ def serve(fd: int, make: Callable[[], Memory] = Host) -> None:
             order, fds = wire.recv(sock)
         except wire.Closed:
             return
-        answer, send = _answer(oracles, order, fds, make)
+        answer, send = _answer(oracles, order, fds, lambda spec, folder: kind(spec, folder, make()))
         wire.send(sock, answer, send)
         for one in send:
             os.close(one)
 
 
 def _answer(
-    oracles: list[Oracle], order: wire.Message, fds: list[int], make: Callable[[], Memory]
+    oracles: list[Oracle], order: wire.Message, fds: list[int], make: Callable[[TaskSpec, Path], Oracle]
 ) -> tuple[wire.Message, list[int]]:
     try:
         if order["do"] == "open":
             with os.fdopen(fds[0], "rb") as file:
                 spec = TaskSpec.from_dict(json.load(file))
-            oracles.append(Oracle(spec, Path(order["folder"]), make()))
+            oracles.append(make(spec, Path(order["folder"])))
             return {}, []
         if order["do"] == "sets":
             return oracles[0].sets(order)

@@ -45,6 +45,7 @@ class Surroundings(Protocol):
     def subject(self, program: Program, built: Built, prefix: str) -> Subject: ...
     def incumbents(self, run: Run) -> list[Subject]: ...
     def dismiss(self, subject: Subject) -> None: ...
+    def control(self, program: Program) -> Subject | None: ...
 
 
 @dataclass(slots=True)
@@ -127,6 +128,7 @@ class Pipeline:
                 run.seconds["lease"] = run.seconds.get("lease", 0.0) + waited_s
                 budget_s = self.options.time_budget_s
                 timer = run.timer = Timer(self.bench, subject, self.around.baseline, incumbents, budget_s)
+                timer.control = self.around.control(run.program)
                 if run.timed("screen", lambda: self._screen(timer, checker)):
                     run.timed("time", lambda: self._time(timer))
                 else:
@@ -210,6 +212,7 @@ class Pipeline:
         with timing_lease(self.bench.lease) as waited_s:
             self.run.seconds["lease"] = self.run.seconds.get("lease", 0.0) + waited_s
             timer = Timer(self.bench, again, others[0], others[1:], self.options.confirm_budget_s)
+            timer.control = self.around.control(self.run.program)
             try:
                 timer.begin(expected_ms, self.around.baseline_ms)
                 timer.sample()

@@ -65,7 +65,7 @@ def timing(timer: Timer) -> dict[str, Any]:
         "workloads": {
             name: {
                 "axes": dict(track.workload.axes), "rounds": track.rounds, "calls_per_turn": track.use,
-                "buffer_sets": track.sets,
+                "buffer_sets": track.sets, "end_to_end": track.end_to_end,
                 "samples_ns": [{"program": names[k], "turns": turns} for k, turns in track.samples.items()],
                 "turn_outside_ns": [{"program": names[k], "turns": v} for k, v in track.outside.items()],
                 "log_ratios": [{"program": names[k], "values": v} for k, v in track.logs.items()],

@@ -76,6 +76,9 @@ def _doubts(run: Run, timer: Timer, total: Ratio, first_ms: dict[str, float]) ->
     if total.value > SUSPICIOUS_SPEEDUP and not run.confirmed:
         run.flags.append(f"{total.value:.1f} times the baseline and not confirmed: look at it before using it")
     for name, track in timer.tracks.items():
+        if track.end_to_end:
+            run.flags.append(f"{name} is bound by launching: its times are end to end, by the outside clock")
+            continue
         now = track.median_ms(timer.baseline.key)
         before = first_ms.setdefault(name, now)
         if abs(now / before - 1) > DRIFT:

@@ -20,13 +20,14 @@ from ksearch.definition import Workload
 from ksearch.evaluators import outside, stats, verdicts
 from ksearch.evaluators.bench import Bench, Subject
 from ksearch.evaluators.defences import Defence
+from ksearch.evaluators.gpu import endtoend
 from ksearch.evaluators.processes import Ended
 from ksearch.evaluators.stages import judging_off, poison
 from ksearch.evaluators.verdicts import Failed
 from ksearch.types import Verdict
 
 MAX_SETS = 48
-OUTSIDE_TRIES = 5
+OUTSIDE_TRIES, ROUNDS_IN_DOUBT = 5, 4
 QUEUE_S = 0.4
 LEAST_CALLS, LONG_CALL_MS = 5, 10.0  # calls in a turn, unless they are as long as this
 REFERENCE_S = 0.004  # spent on references per turn
@@ -61,6 +62,7 @@ class Track:
     first: int = 0
     given: set[int] = field(default_factory=set)  # sets that hold values, where they are not to be fresh
     batches: list[dict[str, Any]] = field(default_factory=list)
+    end_to_end: bool = False  # a GPU: times are those of queued calls by our clock, launches and all
 
     def median_ms(self, key: str) -> float:
         return statistics.median(n for turn in self.samples[key] for n in turn) / 1e6
@@ -91,10 +93,11 @@ class Timer:
         self.random = random.Random()  # which sets are judged by the reference must not be guessed
         self.rng = np.random.default_rng()
         self.tracks: dict[str, Track] = {}
+        self.control: Subject | None = None  # beside a Python candidate: a program that does nothing
 
     @property
     def subjects(self) -> list[Subject]:
-        return [self.candidate, *self.others]
+        return [self.candidate, *self.others, *([self.control] if self.control else [])]
 
     def begin(self, candidate_ms: dict[str, float], baseline_ms: dict[str, float]) -> None:
         """Make the buffer sets; the first turns warm up and give the length of a call."""
@@ -162,23 +165,23 @@ class Timer:
     def _round(self, track: Track, *, count: bool) -> None:
         sets = [(track.first + i) % track.sets for i in range(track.use)]
         track.first = (track.first + track.use) % track.sets
-        self._fill(track, sets)
+        self.fill(track, sets)
         order = self.subjects if track.turns % 2 else self.subjects[::-1]
         track.turns += 1
         took: dict[str, float] = {}
         for subject in order:
-            ns, seen = self._turn(track, subject, sets, flush=self.bench.options.on(Defence.CACHE_FLUSH))
+            ns, seen = self.turn(track, subject, sets, flush=self.bench.options.on(Defence.CACHE_FLUSH))
             took[subject.key] = quick(ns)
             if count:
                 track.samples[subject.key].append(ns)
                 track.outside[subject.key].append(seen)
-        self._judge(track, sets)
+        self.judge(track, sets)
         if count:
             mine = max(took[self.candidate.key], 1)
             for other in self.others:
                 track.logs[other.key].append(math.log(max(took[other.key], 1) / mine))
 
-    def _fill(self, track: Track, sets: list[int]) -> None:
+    def fill(self, track: Track, sets: list[int]) -> None:
         """New values, the same for everybody, and new poison.
 
         The reference is computed where it costs little, and now and then in any case; the other outputs are held
@@ -200,7 +203,7 @@ class Timer:
         answer, _ = self.bench.oracle.ask(order)
         track.reference_s = max(float(answer["reference_s"]), 1e-6)
 
-    def _turn(
+    def turn(
         self, track: Track, subject: Subject, sets: list[int], *, flush: bool, queued: bool = False
     ) -> tuple[list[int], int]:
         """One turn: (what the runner reports per call, time by our clock from before `resume` to after `stop`).
@@ -230,18 +233,20 @@ class Timer:
             raise self._whose(subject, verdicts.of_ending(error, subject.log), workload) from error
 
     def _claims(self, track: Track) -> outside.Claims:
-        mine, base = self.candidate.key, self.baseline.key
+        mine, base, cuda = self.candidate.key, self.baseline.key, self.bench.spec.device == "cuda"
+        beside = (self.control or self.baseline).key
         names = self.bench.spec.names(track.workload.axes)
         return outside.Claims(
-            calls=track.use, queued_calls=track.sets, python=self.candidate.program.language in ("python", "triton"),
-            call_slack_ns=self.bench.device.call_slack_ns,
+            calls=track.use, queued_calls=track.sets,
+            python=not cuda and self.candidate.program.language == "python",
+            call_slack_ns=self.bench.device.call_slack_ns, launch_slack_ns=self.bench.device.launch_slack_ns,
             output_bytes=sum(t.size_bytes(names) for t in self.bench.spec.outputs),
             reported=track.samples[mine], seen=track.outside[mine], quick_ns=track.quick_ns(mine),
-            baseline_reported=track.samples[base], baseline_seen=track.outside[base],
-            baseline_quick_ns=track.quick_ns(base),
+            baseline_reported=track.samples[beside], baseline_seen=track.outside[beside],
+            baseline_quick_ns=math.inf if cuda else track.quick_ns(base),
         )  # fmt: skip
 
-    def _judge(self, track: Track, sets: list[int]) -> None:
+    def judge(self, track: Track, sets: list[int]) -> None:
         if not self.bench.options.on(Defence.TIMED_OUTPUTS):
             return
         key = f"{self.candidate.key}/{track.workload.name}/t"
@@ -268,7 +273,10 @@ class Timer:
                 reason = outside.doubt(self._claims(track), track.batches)
                 if not reason:
                     break
-                self._round(track, count=True)
+                for _ in range(ROUNDS_IN_DOUBT):
+                    self._round(track, count=True)
+            if reason and self.bench.spec.device == "cuda":
+                reason = endtoend.settle(self, track, reason)
             if reason:
                 raise Failed(Verdict.FORGED, reason, workload=track.workload.name)
 
@@ -280,12 +288,16 @@ class Timer:
         for done in range(max(2, min(most, math.ceil(total_ms / max(per_order_ms, 1e-3))))):
             if done >= 2 and time.monotonic() - start > QUEUE_S:
                 break  # very short calls: drawing their values takes far longer than the calls
-            self._fill(track, sets)
+            self.fill(track, sets)
             track.turns += 1
-            base, base_seen = self._turn(track, self.baseline, sets, flush=False, queued=True)
-            mine, mine_seen = self._turn(track, self.candidate, sets, flush=False, queued=True)
-            self._judge(track, sets)
-            track.batches.append(
-                {"calls": len(sets), "outside_ns": mine_seen, "reported_ns": sum(mine),
-                 "baseline_outside_ns": base_seen, "baseline_reported_ns": sum(base)}
-            )  # fmt: skip
+            base, base_seen = self.turn(track, self.baseline, sets, flush=False, queued=True)
+            mine, mine_seen = self.turn(track, self.candidate, sets, flush=False, queued=True)
+            self.judge(track, sets)
+            batch = {
+                "calls": len(sets), "outside_ns": mine_seen, "reported_ns": sum(mine),
+                "baseline_outside_ns": base_seen, "baseline_reported_ns": sum(base),
+            }  # fmt: skip
+            if self.control is not None:
+                null, null_seen = self.turn(track, self.control, sets, flush=False, queued=True)
+                batch |= {"control_outside_ns": null_seen, "control_reported_ns": sum(null)}
+            track.batches.append(batch)

@@ -49,6 +49,11 @@ class GpuSet:
     def marked(self, slot: Slot) -> bool:
         return bool(torch.equal(*self._canary(slot)))
 
+    def sound(self, slot: Slot) -> torch.Tensor:
+        """`marked`, as a tensor of one element."""
+        there, pattern = self._canary(slot)
+        return (there == pattern).all()
+
     def close(self) -> None:
         del self.bytes
         self._cuda.free(self.address)

@@ -7,6 +7,7 @@ GPU's and not that of launching; work that it leaves running elsewhere when its 
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -72,6 +73,9 @@ class GpuRunner(runner.Runner):
 
     def _start(self) -> None:
         torch.set_grad_enabled(False)
+        own = Path.cwd()
+        os.environ["TRITON_HOME"], os.environ["TRITON_CACHE_DIR"] = str(own), str(own / ".triton" / "cache")
+        os.environ["CUDA_CACHE_PATH"] = str(own / ".cuda")
         self.cuda = Cuda()
         self.gate = Gate(self.cuda)
         about = torch.cuda.get_device_properties(0)
