@@ -49,6 +49,7 @@ def seal(run: Run) -> None:
     subject = run.subject
     if subject is not None and hasattr(subject, "process"):
         run.sealed["sandbox"] = {"level": subject.sandbox, "rungs": subject.process.rungs}
+        run.sealed["ready_s"] = subject.started_s
         seeds = subject.seeds()  # kills the runner first
         run.log = subject.log  # now with its last words
         run.sealed["ending"] = subject.process.ending

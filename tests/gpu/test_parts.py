@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ksearch.evaluators.gpu.doctor import gpu_checks
 
 from ksearch.evaluators.gpu import nvml
+from ksearch.evaluators.gpu.doctor import gpu_checks
 from ksearch.evaluators.local import LocalEvaluator
 from ksearch.types import Evaluation, Program
 from tests.gpu.conftest import GOOD, python
