@@ -23,7 +23,6 @@ from ksearch.protocol import Budget, Cost, SearchConfig
 FILE = "ksearch.toml"
 PREFIX = "KSEARCH_"
 STORE_KEY = "store"
-PROMPT_TOKENS = 24_000  # longest prompt
 
 Whole = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -54,6 +53,8 @@ class RunConfig(BaseModel):
     max_active: Whole = 1
     width: Whole = 1
     max_retries: Count = 3
+    prompt_tokens: Whole = 24_000  # longest prompt, estimated; what fits less well is left out
+    brief_prompts: bool = False  # the writer's short form, for small local models
     reply_tokens: Whole = 16_000  # longest reply of a model, its reasoning included
     reserve_tokens: Count | None = None  # set aside before each model call; None: the worst case, see `reserve`
     reserve_usd: Amount = 0.0
@@ -76,7 +77,7 @@ class RunConfig(BaseModel):
     @property
     def reserve(self) -> Cost:
         """Worst case of one model call. Only a limit on tokens needs it: else nothing is held back."""
-        worst = PROMPT_TOKENS + self.reply_tokens if self.tokens is not None else 0
+        worst = self.prompt_tokens + self.reply_tokens if self.tokens is not None else 0
         return Cost(worst if self.reserve_tokens is None else self.reserve_tokens, self.reserve_usd)
 
 
@@ -171,12 +172,15 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def _number_or_text(name: str, text: str) -> Any:
-    """Variables are text: a number where the field takes numbers only, else the text as it is."""
-    if "str" in str(RunConfig.model_fields[name].annotation):
+    """Variables are text: true or false, or a number, where the field takes that only, else the text as it is."""
+    kind = RunConfig.model_fields[name].annotation
+    if "str" in str(kind):
         return text
-    for kind in (int, float):
+    if kind is bool:
+        return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}.get(text.lower(), text)
+    for number in (int, float):
         try:
-            return kind(text)
+            return number(text)
         except ValueError:
             continue
     return text

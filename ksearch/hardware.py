@@ -167,8 +167,8 @@ def hardware_sheet(hardware: Hardware, ceilings: Mapping[str, Any] | None = None
     Args:
         hardware: what `read_hardware` found.
         ceilings: measured on this machine, one thread: `sizes` (working sets, bytes), `bytes_per_s` (one for each,
-            read and write traffic together), `operations_per_s` (float32, a multiply-add counts as two). Keys
-            that are missing are left out of the sheet.
+            read and write traffic together), `operations_per_s` (float32, a multiply-add counts as two; of a GPU a
+            mapping by type). Keys that are missing are left out of the sheet.
         threads: what the task grants.
     """
     cores, granted = _plural(hardware.cores, "usable core"), _plural(threads, "thread")
@@ -212,8 +212,13 @@ def _ceilings(ceilings: Mapping[str, Any]) -> list[str]:
     lines = []
     if sizes and len(sizes) == len(rates):
         told = ", ".join(f"{_size(size)} {rate / 1e9:.3g}" for size, rate in zip(sizes, rates, strict=True))
-        lines.append(f"Measured memory traffic, one thread, in GB/s by working set (read + write, caches warm): {told}")
-    if operations := ceilings.get("operations_per_s"):
+        where = "" if isinstance(ceilings.get("operations_per_s"), Mapping) else "one thread, "
+        lines.append(f"Measured memory traffic, {where}in GB/s by working set (read + write, caches warm): {told}")
+    operations = ceilings.get("operations_per_s")
+    if isinstance(operations, Mapping):
+        by_type = ", ".join(f"{name} {rate / 1e12:.3g}" for name, rate in operations.items())
+        lines.append(f"Measured arithmetic, matrix products, in TFLOP/s by type (multiply-add = 2): {by_type}")
+    elif operations:
         lines.append(f"Measured arithmetic, one thread, float32: {operations / 1e9:.3g} GFLOP/s (multiply-add = 2)")
         if sizes and len(sizes) == len(rates):
             balance = operations / rates[-1]

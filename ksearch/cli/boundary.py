@@ -7,6 +7,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import typer
@@ -35,7 +36,10 @@ def exit_code(error: errors.KSearchError) -> int:
 
 
 def say(text: str) -> None:
-    """A remark for people: never on stdout, which may be read by a program."""
+    """A remark for people: never on stdout, which may be read by a program. Where both go to one place, what was
+    printed before it stands before it."""
+    with suppress(BrokenPipeError):  # the reader of stdout has gone; the remark may still be seen
+        sys.stdout.flush()
     print(text, file=sys.stderr)
 
 

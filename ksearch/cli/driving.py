@@ -91,7 +91,7 @@ def begin_and_carry_on(store: Store, name: str | None, loaded: Loaded, manner: M
         say(preflight(config))
     task = load_task(config.task) if config.task else None
     with staffed(config, task) as staff:
-        return _carry_on(begin(store, name, loaded), staff, manner)
+        return _carry_on(begin(store, name, loaded, staff.machine()), staff, manner)
 
 
 def carry_on(run: Run, manner: Manner) -> int:

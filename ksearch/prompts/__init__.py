@@ -6,9 +6,9 @@ Pure functions. Templates are Markdown files in `templates/`, language guides in
 from __future__ import annotations
 
 from ksearch.prompts.fit import Part, Prompt
-from ksearch.prompts.guides import guide
+from ksearch.prompts.guides import guide, relevant
 from ksearch.prompts.plan import render_plan
-from ksearch.prompts.view import PromptView
+from ksearch.prompts.view import Limit, PromptView
 from ksearch.prompts.write import render_write
 
-__all__ = ["Part", "Prompt", "PromptView", "guide", "render_plan", "render_write"]
+__all__ = ["Limit", "Part", "Prompt", "PromptView", "guide", "relevant", "render_plan", "render_write"]

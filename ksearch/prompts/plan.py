@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ksearch import tree as trees
 from ksearch.prompts import common
 from ksearch.prompts.fit import Prompt, Section, fit
 from ksearch.prompts.template import Template, load
@@ -61,7 +62,7 @@ def render_plan(view: PromptView, max_tokens: int = DEFAULT_MAX_TOKENS) -> Promp
         _said(template, view),
         _assessment(template, view),
         _refused(template, view),
-        _now(template, view),
+        _now(template, view, groups),
     ]
     return fit(template.fill("system"), sections, max_tokens, "planner's prompt")
 
@@ -184,13 +185,13 @@ def _best(template: Template, view: PromptView) -> Section:
     done = view.evaluation(best_id)
     program = view.source_of(best_id) if best_id else view.task.baseline
     what = common.standing(done) if best_id else "the baseline itself, score 100"
-    numbers = table(done, {}, limit=40) if done else ""
+    numbers = table(view, done, {}, limit=40) if done else ""
 
     def grow(limit: int) -> str:
         code = common.sources(program, limit - len(numbers) - 2) if program else ""
         return "\n\n".join(p for p in (numbers, code) if p)
 
-    least = table(done, {}, limit=6) if done else ""
+    least = table(view, done, {}, limit=6) if done else ""
     return common.section(template, "best", least=least, grow=grow, share=0.4, priority=2, what=what)
 
 
@@ -233,7 +234,7 @@ def _measured(view: PromptView, index: int) -> str:
     done = view.evaluation(attempt.program_id)
     if done is None or attempt.verdict is not done.verdict:
         return ""
-    numbers = table(done, common.rivals(view, attempt.program_id), limit=24)
+    numbers = table(view, done, common.rivals(view, attempt.program_id), limit=24)
     log = log_block(done, 1600) if done.verdict is not Verdict.PASSED else ""
     body = "\n\n".join(p for p in (numbers, log) if p)
     return f"Attempt {index + 1}, {attempt.verdict}:\n\n{body}" if body else ""
@@ -266,7 +267,7 @@ def _refused(template: Template, view: PromptView) -> Section:
     return common.section(template, "refused", least=least)
 
 
-def _now(template: Template, view: PromptView) -> Section:
+def _now(template: Template, view: PromptView, groups: Grouped) -> Section:
     why = _START if len(view.state.tree) == 1 else _WHY.get(view.request.why, "")
     return common.fixed(
         template,
@@ -274,4 +275,15 @@ def _now(template: Template, view: PromptView) -> Section:
         left=common.budget_left(view.state),
         why=why,
         max_new_nodes=view.state.config.max_new_nodes,
+        ids=_ids(groups),
     )
+
+
+def _ids(groups: Grouped) -> str:
+    """What an edit may name, close to the answer: models copy ids from wherever they see some."""
+    parents = [trees.ROOT, *(n.id for n in groups.closed if n.status is NodeStatus.SOLVED)]
+    opened = [n.id for n in (*groups.frontier, *groups.waiting)]
+    parents += [n.id for n in groups.active] + opened
+    shown = f"Insert under: {', '.join(parents[:80])}{' or another one listed above' if len(parents) > 80 else ''}."
+    changes = f"{', '.join(opened[:80])}{' or another one listed above' if len(opened) > 80 else ''}"
+    return f"{shown} Update or prune: {changes or 'nothing is open'}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ksearch.definition import TaskSpec
@@ -21,6 +21,16 @@ def no_source(program_id: str) -> Program | None:  # noqa: ARG001
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """What bounds one workload on the machine that measures: the floor, and which of its two terms sets it."""
+
+    binds: str  # "memory" or "arithmetic"
+    floor_ms: float
+    bytes_moved: float
+    operations: float
+
+
+@dataclass(frozen=True, slots=True)
 class PromptView:
     """One request and all that its prompt may tell. Texts come from outside and are treated as foreign."""
 
@@ -31,6 +41,7 @@ class PromptView:
     language: str = ""  # to write in; empty = the task's first
     reference: str = ""  # text of the task's reference.py
     hardware: str = ""  # sheet of the machine that measures
+    limits: Mapping[str, Limit] = field(default_factory=dict)  # by workload, where they are known
     guide: str = ""  # language guide
     attempts: tuple[Attempt, ...] = ()  # PLAN: of the cycle just closed; WRITE: all at this action
     refusals: tuple[str, ...] = ()  # why earlier answers to this very request were not taken
@@ -50,6 +61,7 @@ class PromptView:
         *,
         reference: str = "",
         hardware: str = "",
+        limits: Mapping[str, Limit] | None = None,
         guide: str = "",
         language: str = "",
     ) -> PromptView:
@@ -63,6 +75,7 @@ class PromptView:
             language=language,
             reference=reference,
             hardware=hardware,
+            limits=limits or {},
             guide=guide,
             attempts=attempts_at(events, request.node_id, last_cycle=request.kind is Kind.PLAN),
             refusals=pending.refusals if pending else (),

@@ -6,12 +6,13 @@ from ksearch.prompts import common, taskparts
 from ksearch.prompts.fit import Prompt, Section, fit
 from ksearch.prompts.template import Template, load
 from ksearch.prompts.text import cell, fenced, one_line, quoted, ratio, times
-from ksearch.prompts.trajectory import attempt_line, log_block, table
+from ksearch.prompts.trajectory import attempt_line, furthest, log_block, table
 from ksearch.prompts.view import PromptView
 from ksearch.state import Attempt
 from ksearch.types import Program, Verdict
 
 DEFAULT_MAX_TOKENS = 24_000
+TIME_FAULTS = (Verdict.FORGED, Verdict.TOO_FAST)
 
 
 def render_write(view: PromptView, max_tokens: int = DEFAULT_MAX_TOKENS, *, brief: bool = False) -> Prompt:
@@ -82,7 +83,7 @@ def _base(template: Template, view: PromptView) -> Section:
     done = view.evaluation(view.request.program_id)
 
     def grow(limit: int) -> str:
-        numbers = table(done, common.rivals(view, done.program_id), limit=40) if done else ""
+        numbers = table(view, done, common.rivals(view, done.program_id), limit=40) if done else ""
         whole = f"{code}\n\n{numbers}" if numbers else code
         return whole if len(whole) <= limit else code
 
@@ -135,7 +136,8 @@ def _details(view: PromptView, number: int, attempt: Attempt) -> str:
     done = view.evaluation(attempt.program_id)
     if done is None or attempt.verdict is not done.verdict:
         return ""
-    numbers = table(done, common.rivals(view, attempt.program_id), limit=24)
+    is_base = attempt.program_id == view.request.program_id  # its table stands with the base program
+    numbers = "" if is_base else table(view, done, common.rivals(view, attempt.program_id), limit=24)
     log = log_block(done, 2000) if done.verdict is not Verdict.PASSED else ""
     body = "\n\n".join(p for p in (numbers, log) if p)
     return f"Attempt {number}, {attempt.verdict}:\n\n{body}" if body else ""
@@ -182,6 +184,11 @@ def _goal(view: PromptView) -> str:
         return "First attempt at this action."
     if last.verdict is Verdict.DUPLICATE:
         return "Your last program had been measured before: write a different one."
+    if last.verdict in TIME_FAULTS:
+        return (
+            f"The last attempt ended in {last.verdict}: its times do not hold together. All work belongs inside the "
+            "call; where it is there, the measurement may have been disturbed, and the idea is not disproved."
+        )
     if last.verdict is not Verdict.PASSED:
         return f"The last attempt ended in {last.verdict}: mend the cause, or carry the action out in another way."
     if judged and not judged.improved:
@@ -190,7 +197,9 @@ def _goal(view: PromptView) -> str:
     if judged and not judged.beats_parent and not view.node.action.enabling:
         parts = f" ({ratio(judged.versus_parent)})" if judged.versus_parent else ""
         return f"The last attempt is right, but not faster than the parent's program{parts}: make the action pay."
-    return "The last attempt improved: go further in the same direction."
+    measured = view.evaluation(last.program_id)
+    far = furthest(view, measured) if measured else ""
+    return f"The last attempt improved. {far or 'Find what takes its time now.'}".rstrip()
 
 
 # --- the short form ------------------------------------------------------------------------------------------------

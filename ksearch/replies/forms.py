@@ -19,8 +19,8 @@ PLAN_EXAMPLE = """\
      "predicted_speedup": 1.6, "workloads": [], "enabling": false},
     {"op": "insert", "name": "wide", "parent": "pack", "title": "Vectorise the inner loop over packed B",
      "rationale": "Aligned loads become possible.", "difficulty": 3, "value": 0.6, "predicted_speedup": 1.4},
-    {"op": "update", "node": "n2", "value": 0.2, "notes": "Gains only at small sizes."},
-    {"op": "prune", "node": "n3", "reason": "Contained in n2."}
+    {"op": "update", "node": "ID_OF_AN_OPEN_NODE", "value": 0.2, "notes": "Gains only at small sizes."},
+    {"op": "prune", "node": "ID_OF_ANOTHER", "reason": "Contained in the packing above."}
   ]
 }
 """
@@ -34,7 +34,8 @@ Each edit is one of
   at; [] for all), "enabling" (true if it may be slower at first and its children pay off);
 - update: "op", "node" and at least one of "value", "difficulty", "notes";
 - prune: "op", "node", "reason".
-"parent" and "node" are ids of nodes of the tree; "parent" may also be the "name" of an insert before it.
+"parent" and "node" are ids of nodes of the tree, as listed at the end; "parent" may also be the "name" of an insert
+before it.
 Strict JSON: double quotes, no comments, no trailing commas, numbers without quotes, no other keys, no key twice.
 Example:
 ```json

@@ -15,6 +15,7 @@ from ksearch.definition import TaskSpec
 from ksearch.errors import BadInput, StoreError, TaskError
 from ksearch.events import AnyEvent, RunStarted
 from ksearch.run import Run
+from ksearch.service.machine import KEY as MACHINE
 from ksearch.state import State
 from ksearch.store import Store
 from ksearch.tasks import Task, load_task
@@ -34,8 +35,11 @@ class Setting:
         return self.task.spec if self.task else None
 
 
-def begin(store: Store, name: str | None, loaded: Loaded) -> Run:
+def begin(store: Store, name: str | None, loaded: Loaded, machine: str | None = None) -> Run:
     """Begin a run; its name is `name`, or made from the task's.
+
+    Args:
+        machine: what prompts are to say of the machine that measures, see `ksearch.service.machine`.
 
     A run that was named but never begun, because its creation was interrupted, is begun now.
 
@@ -50,6 +54,8 @@ def begin(store: Store, name: str | None, loaded: Loaded) -> Run:
         if task.folder.parent != BUNDLED:  # a bundled one is found by its name on any machine
             context["task_folder"] = str(task.folder.resolve())
         check_language(task, loaded.config.language)
+    if machine:
+        context[MACHINE] = machine
     name = name or _free_name(store, task.name if task else "run")
     taken = {info.id: info.seq for info in store.runs()}
     if taken.get(name):

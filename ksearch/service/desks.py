@@ -19,7 +19,7 @@ from ksearch.protocol import Kind
 from ksearch.run import Run
 from ksearch.search import ALL_KINDS
 from ksearch.service.beginning import Setting, log_of
-from ksearch.service.measuring import Bench
+from ksearch.service.measuring import Bench, machine_facts
 from ksearch.service.minds import ROLES, ModelMind
 from ksearch.tasks import Task
 
@@ -29,10 +29,12 @@ MakeDesk = Callable[[Run, Setting], Desk]
 
 @dataclass(frozen=True)
 class Staff:
-    """Everybody who is needed, ready to work; nothing has been spent. `kinds`: what they can answer."""
+    """Everybody who is needed, ready to work; nothing has been spent. `kinds`: what they can answer. `machine`: what
+    a run's log is to say of the machine that measures, for prompts; asked for before a run begins."""
 
     desk: MakeDesk
     kinds: frozenset[Kind]
+    machine: Callable[[], str | None] = lambda: None
 
 
 @contextmanager
@@ -57,7 +59,8 @@ def staffed(config: RunConfig, task: Task | None) -> Iterator[Staff]:
             else "a run without a task is carried on by hand: `ksearch ask` hands out its work, `ksearch tell` takes it"
         )
     with LocalEvaluator(task.spec, task.folder) as local:
-        yield Staff(lambda run, at: _desk(run, at, planner, writer, Bench(local)), answered | {Kind.EVALUATE})
+        kinds = answered | {Kind.EVALUATE}
+        yield Staff(lambda run, at: _desk(run, at, planner, writer, Bench(local)), kinds, lambda: machine_facts(local))
 
 
 def _models(config: RunConfig) -> tuple[Model, Model]:

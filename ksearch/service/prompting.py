@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from dataclasses import replace
 from functools import cache
 
 from ksearch.errors import UnknownBlob
 from ksearch.hardware import hardware_sheet, read_hardware
-from ksearch.prompts import Prompt, PromptView, guide, render_plan, render_write
+from ksearch.prompts import Prompt, PromptView, guide, relevant, render_plan, render_write
 from ksearch.protocol import Kind, Request
 from ksearch.replies import plan_form, program_form
 from ksearch.run import Run
 from ksearch.service.beginning import Setting, log_of
+from ksearch.service.machine import machine_of
 from ksearch.state import State
 from ksearch.tasks import Task
 from ksearch.types import Program
@@ -35,8 +37,9 @@ def prompt_of(run: Run, state: State, request: Request, setting: Setting) -> byt
 def render(run: Run, state: State, request: Request, setting: Setting) -> Prompt | None:
     if setting.task is None or request.kind is Kind.EVALUATE:
         return None
-    task, language = setting.task, setting.config.language or setting.task.spec.languages[0]
-    plan = request.kind is Kind.PLAN
+    task, config = setting.task, setting.config
+    language = config.language or task.spec.languages[0]
+    plan, machine = request.kind is Kind.PLAN, machine_of(state.context)
     view = PromptView.gather(
         request,
         state,
@@ -45,11 +48,14 @@ def render(run: Run, state: State, request: Request, setting: Setting) -> Prompt
         plan_form() if plan else program_form(language, task.spec.entry_point),
         lambda program_id: _source(run, program_id),
         reference=task.reference_source,
-        hardware=_hardware(task.spec.threads),
+        hardware=machine.sheet() if machine else _hardware(task.spec.threads),
+        limits=machine.limits if machine else None,
         guide="" if plan else _guide(task, language),
         language=language,
     )
-    return render_plan(view) if plan else render_write(view)
+    if plan:
+        return render_plan(view, config.prompt_tokens)
+    return render_write(view, config.prompt_tokens, brief=config.brief_prompts)
 
 
 def _source(run: Run, program_id: str) -> Program | None:
@@ -60,15 +66,22 @@ def _source(run: Run, program_id: str) -> Program | None:
 
 
 def _guide(task: Task, language: str) -> str:
-    """The task's own guide where it has one, else the general one."""
-    own = task.guides.get(language)
-    if own and own.is_relative_to(task.folder):
-        return own.read_text(encoding="utf-8")
-    return guide(language)
+    """The task's own guide where it has one, else the general one, without sections that the task has no use for."""
+    about = f"{task.spec.title}\n{task.spec.description}\n{_computing(task.reference_source)}"
+    if own := task.guides.get(language):
+        return relevant(own.read_text(encoding="utf-8"), about)
+    return guide(language, about)
+
+
+def _computing(reference: str) -> str:
+    """A reference without the functions that only make its inputs."""
+    kept = [n for n in ast.parse(reference).body if getattr(n, "name", "") not in ("inputs", "awkward")]
+    return "\n".join(map(ast.unparse, kept))
 
 
 @cache
 def _hardware(threads: int) -> str:
+    """For a run whose log tells nothing of the machine: this one, in the hope that it is the one that measures."""
     # Without the present clock: it changes from call to call, and with it the part that providers cache.
     return hardware_sheet(replace(read_hardware(), clock_mhz=None), threads=threads)
 

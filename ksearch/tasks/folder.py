@@ -14,7 +14,6 @@ from ksearch.tasks.sources import hash_folder, read_file, read_program, read_ref
 from ksearch.types import Program
 
 BUNDLED = Path(__file__).parent / "bundled"
-GUIDES = Path(__file__).parent / "guides"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,7 @@ class Task:
     spec: TaskSpec
     folder: Path
     reference_source: str  # text of reference.py
-    guides: Mapping[str, Path] = field(default_factory=dict)  # language -> how to write a program for this task
+    guides: Mapping[str, Path] = field(default_factory=dict)  # language -> the task's own word on how to write programs
 
     @property
     def name(self) -> str:
@@ -160,9 +159,8 @@ def _symbol(root: Section) -> str:
 
 
 def _guides(root: Section, folder: Path, languages: tuple[str, ...]) -> dict[str, Path]:
-    """The task's own guides over the ones that come with K-Search."""
-    guides = {language: GUIDES / f"{language}.md" for language in languages}
-    guides = {language: path for language, path in guides.items() if path.is_file()}
+    """The task's own guides; for other languages `ksearch.prompts` has general ones."""
+    guides: dict[str, Path] = {}
     table = root.table("guides", optional=True)
     for language in table.data:
         if language not in languages:

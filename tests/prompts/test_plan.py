@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -39,7 +40,7 @@ def test_a_closed_cycle_is_told_attempt_by_attempt() -> None:
     assert "no improvement" in cycle
     assert "attempt 6: wrong_values at check" in cycle
     assert "In function 'run'" in cycle  # the log
-    assert "| large | 6.774 | 21 | 3.10x | 3.23x |" in cycle
+    assert "| large | 6.774 | 21 | 3.10x | 5.9 | 2.95 | 3.23x |" in cycle
 
 
 def test_predictions_stand_beside_their_outcomes() -> None:
@@ -100,8 +101,8 @@ def test_stable_parts_come_first_and_stay_the_same_from_call_to_call() -> None:
 def test_details_go_before_the_frontier_does() -> None:
     run = first_cycle()
     whole = render_plan(run.view(Kind.PLAN))
-    small = render_plan(run.view(Kind.PLAN), max_tokens=1700)
-    assert small.tokens <= 1700 < whole.tokens
+    small = render_plan(run.view(Kind.PLAN), max_tokens=2000)
+    assert small.tokens <= 2000 < whole.tokens
     for line in ('- n2 "Mask the ragged end"', '- n3 "Table lookup for exp"', "REPLY FORM", "attempt 3: passed"):
         assert line in small.text
 
@@ -122,3 +123,15 @@ def test_an_action_begun_before_the_run_stopped_is_marked_as_such() -> None:
     run.write("with a fault", (Verdict.WRONG_VALUES, "off by one", ""))
     view = replace(Run().view(Kind.PLAN), state=run.state)
     assert "predicted 4.00x, begun: 1 attempt before the run stopped" in text_of(view)
+
+
+def test_the_ids_that_an_edit_may_name_stand_close_to_the_end() -> None:
+    text = text_of(first_cycle().view(Kind.PLAN, reply_form=plan_form()))
+    assert "Insert under: root, n1, n2, n3. Update or prune: n2, n3." in text[-300:]
+    assert not re.search(r'"n\d+"', plan_form()), "an id in the example is copied by weak models"
+
+
+def test_workloads_that_moved_stand_with_each_attempt() -> None:
+    text = text_of(first_cycle().view(Kind.PLAN))
+    assert "NEW BEST OF THE RUN, changed: small 1.24x, large 1.24x" in text
+    assert re.search(r"attempt 5: passed, .* no improvement\n", text), "nothing moved"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ksearch.errors import PromptError
-from ksearch.prompts import guide
+from ksearch.prompts import guide, relevant
 from ksearch.prompts.template import load, parse
 
 SIMPLE = parse("t.md", "<!-- section: a -->\nHello {{name}}.\n\n<!-- section: b -->\nBye.\n")
@@ -40,3 +40,16 @@ def test_there_is_a_guide_for_each_cpu_language_and_nothing_for_others() -> None
     assert "vector_size" in guide("cpp")
     assert "np.exp" in guide("python")
     assert guide("cobol") == ""
+
+
+def test_a_guides_passage_is_for_tasks_that_mention_its_words() -> None:
+    text = "# G\n\nA.\n\n<!-- if: exp, tanh -->\nUse a polynomial.\n<!-- end -->\n\nB.\n"
+    assert relevant(text, "y = np.exp(x)") == "# G\n\nA.\n\nUse a polynomial.\n\nB.\n"
+    assert relevant(text, "what is expected") == "# G\n\nA.\n\nB.\n"
+    assert relevant(text, None) == relevant(text, "Tanh of x")
+
+
+def test_the_exponential_is_explained_only_where_there_is_one() -> None:
+    assert "exp_nonpositive" in guide("cpp", "softmax: exp(x - m)")
+    assert "exp_nonpositive" not in guide("cpp", "C = A B, as expected")
+    assert "<!--" not in guide("cpp") + guide("python")

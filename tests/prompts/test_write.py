@@ -63,8 +63,8 @@ def test_times_over_parent_and_best_stand_in_the_table() -> None:
     run = short_search()
     run.write("nt slow", 2.0)
     text = render_write(run.view(Kind.WRITE)).text
-    assert "| workload | ms | baseline ms | speedup | over parent | x floor |" in text
-    assert "| large | 10.5 | 21 | 2.00x | 0.65x | 5.00x |" in text
+    assert "| workload | ms | baseline ms | speedup | over parent | GB/s | GFLOP/s | x floor |" in text
+    assert "| large | 10.5 | 21 | 2.00x | 0.65x | 3.81 | 1.9 | 5.00x |" in text
 
 
 def test_an_enabling_step_and_a_persons_word_reach_the_writer() -> None:

@@ -1,0 +1,105 @@
+"""Prompts of a run with a task: the machine as the log tells it, and settings that reach the rendering."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ksearch.config import load
+from ksearch.holders import this_process
+from ksearch.prompts import Prompt
+from ksearch.protocol import Plan, Request
+from ksearch.run import Run
+from ksearch.service.beginning import begin, setting
+from ksearch.service.machine import machine_of
+from ksearch.service.prompting import render
+from ksearch.store import open_store
+from ksearch.types import Action, Insert
+
+FACTS: dict[str, Any] = {
+    "device": "Test CPU",
+    "hardware": {
+        "model": "Test CPU", "architecture": "x86_64", "cores": 2, "simd": ["AVX2"], "clock_mhz": None,
+        "caches": [{"level": 1, "kind": "Data", "bytes": 32768, "line_bytes": 64, "shared_by": 1}],
+        "max_clock_mhz": None, "memory_bytes": 8 << 30,
+    },
+    "threads": 1,
+    "compilers": {"cpp": {"version": "g++ 12.2", "command": "g++ -O3 -march=native"}},
+    "ceilings": {"sizes": [1 << 27], "bytes_per_s": [20e9], "operations_per_s": 100e9, "measured_at": 0.0},
+    "workloads": [
+        {"name": "tall", "bytes_moved": 12e6, "operations": 3e6, "floor_ms": 0.096, "binds": "memory",
+         "baseline_ms": 6.0},
+        {"name": "wide", "bytes_moved": 0.0, "operations": 0.0, "floor_ms": None, "binds": "", "baseline_ms": None},
+    ],
+}  # fmt: skip
+
+
+def prompts(tmp_path: Path, machine: str | None, **flags: Any) -> tuple[Prompt, Prompt]:
+    """The first plan's and the first write's, of a run that was begun and closed: `ask` comes later, elsewhere."""
+    with open_store(str(tmp_path / "runs.db")) as store:
+        begin(store, "r", load({"task": "gemm", **flags}, env={}), machine)
+    with open_store(str(tmp_path / "runs.db")) as store:
+        run, found, holder = Run(store, "r"), [], this_process("test")
+        for _ in range(2):
+            request = run.take(holder)
+            assert isinstance(request, Request)
+            prompt = render(run, run.state, request, setting(run.state))
+            assert prompt
+            found.append(prompt)
+            run.tell(request.id, Plan((Insert("root", Action("Pack B")),)) if len(found) == 1 else _lost())
+    return found[0], found[1]
+
+
+def _lost() -> Any:
+    from ksearch.protocol import Lost
+
+    return Lost("enough")
+
+
+def test_the_first_plan_sees_baseline_floor_compiler_and_flags_without_an_evaluator(tmp_path: Path) -> None:
+    for prompt in prompts(tmp_path, json.dumps(FACTS)):
+        for wanted in (
+            "CPU: Test CPU, x86_64",
+            "Compiler for C++: g++ 12.2; g++ -O3 -march=native",
+            "tall: baseline 6 ms (2 GB/s, 0.5 GFLOP/s); floor 0.096 ms, set by memory: 12 MB at 125 GB/s; from memory, at the "
+            "20 GB/s of the largest working set, 0.6 ms",
+            "wide: nothing known",
+        ):
+            assert wanted in prompt.stable_text
+
+
+def test_a_run_begun_without_an_evaluator_shows_this_machine_and_no_times(tmp_path: Path) -> None:
+    plan, _ = prompts(tmp_path, None)
+    assert "CPU: " in plan.stable_text
+    assert "Before the search" not in plan.text
+
+
+def test_a_gpus_ceilings_are_told_by_type() -> None:
+    speeds = {"float16": 9e14, "float32": 5e13}
+    facts = {**FACTS, "device": "GPU X", "ceilings": {**FACTS["ceilings"], "operations_per_s": speeds}}
+    found = machine_of({"machine": json.dumps(facts)})
+    assert found
+    assert found.sheet().startswith("GPU: GPU X\n")
+    assert "in TFLOP/s by type (multiply-add = 2): float16 900, float32 50" in found.sheet()
+
+
+def test_the_guide_says_nothing_of_what_only_the_inputs_are_made_with(tmp_path: Path) -> None:
+    _, write = prompts(tmp_path, None)  # gemm's reference makes awkward inputs by np.exp and computes without it
+    assert "Horizontal reductions" in write.text
+    assert "exp within a tolerance" not in write.text
+
+
+def test_settings_say_how_long_prompts_may_be_and_in_which_form(tmp_path: Path) -> None:
+    _, brief = prompts(tmp_path, None, brief_prompts=True)
+    assert "# Change to make" in brief.text
+    (tmp_path / "second").mkdir()
+    plan, write = prompts(tmp_path / "second", None, prompt_tokens=4000)
+    assert max(plan.tokens, write.tokens) <= 4000
+
+
+@pytest.mark.parametrize(("text", "value"), [("true", True), ("0", False)])
+def test_a_switch_can_be_set_by_a_variable(text: str, value: bool) -> None:
+    assert load({}, env={"KSEARCH_BRIEF_PROMPTS": text}).config.brief_prompts is value
