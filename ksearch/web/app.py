@@ -33,8 +33,9 @@ Sha = Annotated[str, Query(pattern=r"^[0-9a-f]{64}$")]
 
 def make_app(desk: Desk, rules: Rules) -> Guard:
     """The application, guarded. `desk` stays the caller's to close."""
-    # No pages that describe the interface: they load scripts from elsewhere.
-    app = FastAPI(title="K-Search", docs_url=None, redoc_url=None, openapi_url=None, default_response_class=StrictJSON)
+    # No pages that describe the interface: they load scripts from elsewhere. Every answer is made with `StrictJSON`
+    # itself, or the framework would turn what is not finite into null without a word.
+    app = FastAPI(title="K-Search", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_exception_handler(KSearchError, _told)
     app.add_exception_handler(RequestValidationError, _unreadable)
     _reading(app, desk)
@@ -64,58 +65,58 @@ def _index() -> Response:
 
 def _reading(app: FastAPI, desk: Desk) -> None:
     @app.get("/api/runs")
-    def runs() -> Any:
-        return {"runs": desk.runs(), "default": desk.default}
+    def runs() -> Response:
+        return StrictJSON({"runs": desk.runs(), "default": desk.default})
 
     @app.get("/api/snapshot")
-    def snapshot(run: RunName = None, since: Since = 0) -> Any:
-        return desk.reader(run).snapshot(since)
+    def snapshot(run: RunName = None, since: Since = 0) -> Response:
+        return StrictJSON(desk.reader(run).snapshot(since))
 
     @app.get("/api/tree")
-    def tree(at: Since, run: RunName = None, known: Annotated[int | None, Query(ge=0, le=2**53)] = None) -> Any:
-        return desk.reader(run).tree_at(at, known)
+    def tree(at: Since, run: RunName = None, known: Annotated[int | None, Query(ge=0, le=2**53)] = None) -> Response:
+        return StrictJSON(desk.reader(run).tree_at(at, known))
 
     @app.get("/api/programs")
-    def programs(run: RunName = None, since: Since = 0, limit: Limit = MAX_PAGE) -> Any:
-        return desk.reader(run).programs(since, limit)
+    def programs(run: RunName = None, since: Since = 0, limit: Limit = MAX_PAGE) -> Response:
+        return StrictJSON(desk.reader(run).programs(since, limit))
 
     @app.get("/api/workloads")
     def workloads(
         run: RunName = None,
         limit: Annotated[int, Query(ge=1, le=500)] = 100,
         order: Annotated[str, Query(pattern="^(best|worst|newest)$")] = "best",
-    ) -> Any:
+    ) -> Response:
         reader = desk.reader(run)
         reader.refresh()
-        return heat_map(reader, limit, order)
+        return StrictJSON(heat_map(reader, limit, order))
 
     @app.get("/api/events")
-    def events(run: RunName = None, after: Since = 0, limit: Limit = 200) -> Any:
+    def events(run: RunName = None, after: Since = 0, limit: Limit = 200) -> Response:
         found = desk.reader(run).events(after, limit)
-        return {"events": [event_json(e) for e in found], "next": found[-1].seq if found else after}
+        return StrictJSON({"events": [event_json(e) for e in found], "next": found[-1].seq if found else after})
 
     for name in ("steps", "calls", "spans", "remarks"):
         _list(app, desk, name)
 
 
 def _list(app: FastAPI, desk: Desk, name: str) -> None:
-    def listed(run: RunName = None, since: Since = 0, limit: Limit = MAX_PAGE) -> Any:
-        return desk.reader(run).listed(name, since, limit)
+    def listed(run: RunName = None, since: Since = 0, limit: Limit = MAX_PAGE) -> Response:
+        return StrictJSON(desk.reader(run).listed(name, since, limit))
 
     app.add_api_route(f"/api/{name}", listed, methods=["GET"])
 
 
 def _objects(app: FastAPI, desk: Desk) -> None:
     @app.get("/api/program")
-    def program(id: Sha, run: RunName = None) -> Any:
+    def program(id: Sha, run: RunName = None) -> Response:
         found = program_detail(desk.reader(run), id)
         if found is None:
             raise HTTPException(404, f"this run has no program {id}")
-        return found
+        return StrictJSON(found)
 
     @app.get("/api/sources")
-    def only_sources(id: Sha) -> Any:
-        return sources(desk.store, id)
+    def only_sources(id: Sha) -> Response:
+        return StrictJSON(sources(desk.store, id))
 
     @app.get("/api/blob/{sha}")
     def blob(sha: str, offset: Since = 0, limit: Annotated[int, Query(ge=1, le=MAX_BLOB)] = MAX_BLOB) -> Response:
@@ -138,7 +139,7 @@ def _speaking(app: FastAPI, desk: Desk) -> None:
         run: Annotated[str, Body(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")],
         content_type: Annotated[str, Header()],
         idempotency_key: Annotated[str, Header(min_length=8, max_length=100)],
-    ) -> Any:
+    ) -> Response:
         # A form on another site can post text, never this type without being asked first.
         if content_type.partition(";")[0].strip().lower() != "application/json":
             raise HTTPException(415, "a command is sent as application/json")

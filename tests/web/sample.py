@@ -95,7 +95,9 @@ class Planner:
             edits.append(Update(opened[0].id, round(draw(raw, "v"), 2), notes=f"seen after {node}: still worth a try"))
         if len(opened) > 3 and draw(raw, "prune") < 0.5:
             edits.append(Prune(opened[-1].id, "the profile shows that this is not where the time goes"))
-        said = f"After {node}: the time is now in the second pass; memory traffic is at {60 + int(30 * r)}% of the bound."
+        said = (
+            f"After {node}: the time is now in the second pass; memory traffic is at {60 + int(30 * r)}% of the bound."
+        )
         return Plan(tuple(edits), said)
 
     def _insert(self, parent: str, number: int, raw: bytes) -> Insert:

@@ -76,7 +76,7 @@ export function Diff({ before, after, path, names, split }) {
   if (!made.added && !made.removed) return html`<p class="waiting">No difference in ${path}: both are the same text.</p>`;
   const gap = (r, span) => html`<tr class="gap"><td colspan=${span}><button class="plain small" onClick=${() => open(new Set([...opened, r.from]))}>${plural(r.gap, "line")} alike</button></td></tr>`;
   const marks = (r) => (r.left != null && r.right != null ? within(made.a[r.left], made.b[r.right]) : null);
-  return html`<div class="code scroll" dir="ltr"><table class=${`source diff ${split ? "split" : ""}`}><thead><tr><th colspan="2">${names[0]} <span class="del-count">−${made.removed}</span></th>${split ? html`<th colspan="2">${names[1]} <span class="add-count">+${made.added}</span></th>` : html`<th>${names[1]} <span class="add-count">+${made.added}</span></th>`}</tr></thead><tbody>
+  return html`<div class="code scroll" dir="ltr"><table class=${`source diff ${split ? "split" : ""}`}>${split ? html`<colgroup><col class="cln" /><col /><col class="cln" /><col /></colgroup>` : null}<thead><tr><th colspan="2">${names[0]} <span class="del-count">−${made.removed}</span></th>${split ? html`<th colspan="2">${names[1]} <span class="add-count">+${made.added}</span></th>` : html`<th>${names[1]} <span class="add-count">+${made.added}</span></th>`}</tr></thead><tbody>
     ${split ? rows.map((r) => (r.gap ? gap(r, 4) : html`<${Pair} r=${r} made=${made} m=${marks(r)} />`)) : unified(rows).map((r) => (r.gap ? gap(r, 3) : html`<${One} r=${r} made=${made} m=${r.m ? marks(r.m) : null} />`))}</tbody></table></div>`;
 }
 

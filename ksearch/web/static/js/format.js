@@ -17,7 +17,7 @@ export function latency(ms) {
   if (ms == null || !isFinite(ms)) return "–";
   if (ms === 0) return "0 ms";
   const [value, unit] = ms < 1e-3 ? [ms * 1e6, "ns"] : ms < 1 ? [ms * 1e3, "µs"] : ms < 1e3 ? [ms, "ms"] : [ms / 1e3, "s"];
-  return `${value.toPrecision(value >= 100 ? 3 : 3)} ${unit}`.replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
+  return `${value >= 1000 ? count(value) : value.toPrecision(3)} ${unit}`;
 }
 
 /** @param {number|null|undefined} usd */

@@ -73,6 +73,7 @@ let opened = 0;
 /** Begin to follow a run. @param {string|null} run */
 export async function open(run) {
   stream?.close();
+  stream = null;
   opened += 1;
   const wanted = Object.fromEntries(Object.entries(model.lists).filter(([, l]) => l.wanted).map(([name]) => [name, fresh(true)]));
   Object.assign(model, { run, head: null, seq: 0, nodes: new Map(), tries: new Map(), triesNext: 0, triesReady: false,
@@ -80,7 +81,6 @@ export async function open(run) {
   changed();
   await sync();
   get("runs").then((found) => { model.runs = found.runs; changed(); }, () => {});
-  if (!isFrozen) follow();
 }
 
 const fresh = (wanted) => ({ rows: [], next: 0, wanted, ready: false });
@@ -96,6 +96,7 @@ export async function sync() {
   try {
     await pull(mine);
     model.problem = null;
+    if (!isFrozen && !stream && mine === opened) follow();
   } catch (error) {
     if (mine === opened) model.problem = String(error.message ?? error);
   }
@@ -133,7 +134,7 @@ async function pull(mine) {
 function takeSnapshot(snapshot) {
   model.run = snapshot.run;
   model.head = snapshot.head;
-  model.skew = isFrozen ? snapshot.head.now - Date.now() / 1000 : snapshot.head.now - Date.now() / 1000;
+  model.skew = snapshot.head.now - Date.now() / 1000;
   if (snapshot.nodes.length || !model.nodes.size) {
     model.nodes = new Map(model.nodes);
     for (const node of snapshot.nodes) model.nodes.set(node.id, node);
@@ -162,6 +163,11 @@ function follow() {
   stream.onerror = () => { model.line = "lost"; changed(); };
 }
 
+function hangUp() {
+  stream?.close();
+  stream = null;
+}
+
 function soon() {
   if (timer) return;
   timer = setTimeout(() => { timer = 0; sync(); }, CALM_MS);
@@ -169,10 +175,13 @@ function soon() {
 
 if (!isFrozen) {
   // A browser gives a host six connections: a page that nobody sees keeps none of them.
-  document.addEventListener("visibilitychange", () => (document.hidden ? stream?.close() : (follow(), soon())));
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) hangUp();
+    else soon(); // which follows again
+  });
   setInterval(() => {
     if (document.hidden) return;
     if (model.line !== "live" || !model.head) soon();
-    if (model.head && stream?.readyState === 2) follow();
+    if (stream?.readyState === 2) hangUp();
   }, FALLBACK_MS);
 }

@@ -39,7 +39,7 @@ export function ProgramLink({ id, n = null }) {
 export function NodeLink({ id, title = false }) {
   if (!id) return html`<span class="faint">–</span>`;
   const node = model.nodes.get(id);
-  return html`<a class="text" href=${href(model.run, "tree", id)} title=${node?.title ?? ""}>${id}${title && node ? html` <span class="soft">${node.title}</span>` : null}</a>`;
+  return html`<a class="text" href=${href(model.run, "tree", id)} title=${node?.title ?? ""}>${id}${title && node && node.parent != null ? html` <span class="soft">${node.title}</span>` : null}</a>`;
 }
 
 /** @param {{verdict: string|null|undefined}} props */

@@ -3,7 +3,7 @@ import { html, useEffect, useRef, useState } from "./lib.js";
 import { get } from "./source.js";
 import { changed, model } from "./model.js";
 import { set } from "./route.js";
-import { clock, fact, plural, priority } from "./format.js";
+import { clock, fact, plural, priority, times } from "./format.js";
 import { NodeLink } from "./parts.js";
 
 /** The tree as it was after a step; only what differs from the tree at hand is asked for. @param {any} step */
@@ -83,7 +83,8 @@ function title(step) {
 function Changes({ changes, edits }) {
   const why = new Map(edits.filter((e) => e.why).map((e) => [e.node, e.why]));
   return html`<table class="changes"><thead><tr><th>node</th><th>what</th><th>before</th><th>after</th></tr></thead><tbody>
-    ${changes.flatMap((c) => Object.keys(c.after ?? {}).filter((k) => k !== "why").map((k, i) => html`<tr><td>${i === 0 ? html`<${NodeLink} id=${c.id} /> <span class="soft text">${c.title}</span>${why.get(c.id) ? html`<div class="small faint text cut" title=${why.get(c.id)}>${why.get(c.id)}</div>` : null}` : null}</td><td class="soft">${k.replace("_", " ")}</td><td class="del text">${c.before ? fact(c.before[k]) : "new"}</td><td class="add text">${fact(c.after[k])}</td></tr>`))}</tbody></table>`;
+    ${changes.flatMap((c) => (c.before ? [] : [html`<tr><td><${NodeLink} id=${c.id} /> <span class="soft text">${c.title}</span></td><td class="soft">inserted</td><td class="del">–</td><td class="add text">under ${c.after.parent}, V ${priority(c.after.V)}, difficulty ${c.after.difficulty}${c.after.predicted != null ? `, predicted ${times(c.after.predicted)}` : ""}</td></tr>`]))}
+    ${changes.filter((c) => c.before).flatMap((c) => Object.keys(c.after ?? {}).filter((k) => k !== "why").map((k, i) => html`<tr><td>${i === 0 ? html`<${NodeLink} id=${c.id} /> <span class="soft text">${c.title}</span>${why.get(c.id) ? html`<div class="small faint text cut" title=${why.get(c.id)}>${why.get(c.id)}</div>` : null}` : null}</td><td class="soft">${k.replace("_", " ")}</td><td class="del text">${fact(c.before[k])}</td><td class="add text">${fact(c.after[k])}</td></tr>`))}</tbody></table>`;
 }
 
 /** Edits that were not taken. @param {{edits: any[]}} props */
