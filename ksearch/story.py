@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ksearch import events as ev
 from ksearch import tree as trees
 from ksearch.errors import InvalidCommand
-from ksearch.prompts.text import ms, one_line, plural, quoted, ratio, times
+from ksearch.prompts.text import ms, one_line, paired, plural, quoted, ratio, times
 from ksearch.protocol import Kind, Request
 from ksearch.state import State
 from ksearch.types import Evaluation, Insert, NodeStatus, Prune, Tree, TreeEdit, Update, Verdict
@@ -244,7 +244,7 @@ def _evaluated(number: int, done: Evaluation) -> list[str]:
         return [f"{what}{done.verdict}{stage}{': ' if done.reason else ''}{one_line(done.reason, 600)}"]
     lines = [f"{what}passed, {ratio(done.speedup)} over the baseline{', confirmed' if done.confirmed else ''}"]
     named = [
-        f"{one_line(w.workload, 40)} {ms(w.latency_ms)} ms" + (f" ({times(w.speedup.value)})" if w.speedup else "")
+        f"{one_line(w.workload, 40)} {ms(w.latency_ms)} ms" + (f" ({paired(w.speedup)})" if w.speedup else "")
         for w in done.workloads
         if w.latency_ms is not None
     ]
@@ -254,7 +254,8 @@ def _evaluated(number: int, done: Evaluation) -> list[str]:
 
 
 def _judged(event: ev.Judged, number: int) -> str:
-    parts = [f"judged attempt {number}: {'an improvement' if event.improved else 'no improvement'}"]
+    better = "an improvement" if event.versus_best else "the first that passed"
+    parts = [f"judged attempt {number}: {better if event.improved else 'no improvement'}"]
     parts += [f"{ratio(event.versus_best)} over the cycle's best"] if event.versus_best else []
     parts += [f"{ratio(event.versus_parent)} over the parent"] if event.versus_parent else []
     return ", ".join([*parts, "NEW BEST OF THE RUN"] if event.new_best else parts)

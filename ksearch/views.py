@@ -25,6 +25,10 @@ _COLOURS = {
     NodeStatus.PRUNED: "2",
 }  # fmt: skip
 _LEGEND = "● solved  ◐ being worked on  ○ open  ✗ rejected  · pruned  ★ best  ↑ pinned"
+_HIGHER = (
+    "The best is decided between programs in paired rounds. One with a higher speedup over the baseline did not win "
+    "them: the baseline was slower when it was measured."
+)
 _RIGHT = "{:>4} {:>4} {:>8}  {:>13}"
 _RIGHT_WIDTH = len(_RIGHT.format("", "", "", ""))
 MIN_WIDTH = 60
@@ -43,8 +47,16 @@ def tree_text(state: State, width: int = 80, *, color: bool = False, ascii: bool
         line = _columns(f"{_indent(branch, width)}{_left(node)}", _right(state, node), width)
         lines.append(f"\x1b[{_COLOURS[node.status]}m{line}\x1b[0m" if color else line)
     lines += ["", textwrap.fill(_LEGEND, width)]
+    lines += [textwrap.fill(_HIGHER, width)] if _outshone(state) else []
     text = "\n".join(lines)
     return text.translate(_ASCII).encode("ascii", "replace").decode() if ascii else text
+
+
+def _outshone(state: State) -> bool:
+    """Whether a node's program has a higher speedup over the baseline than the best of the run."""
+    best = state.evaluations.get(state.best_id or "")
+    top = max((n.speedup.value for n in state.tree.values() if n.speedup and n.id != trees.ROOT), default=0.0)
+    return bool(best and best.speedup and top > best.speedup.value)
 
 
 def _walk(tree: Tree) -> Iterator[tuple[str, Node]]:

@@ -13,7 +13,7 @@ from ksearch.errors import InvalidCommand
 from ksearch.protocol import Budget, Kind, Lost, SearchConfig
 from ksearch.state import State
 from ksearch.story import node_story
-from ksearch.types import Action, Insert, Node, Verdict
+from ksearch.types import Action, Insert, Node, NodeStatus, Ratio, Verdict
 from ksearch.views import summary, tree_text
 from tests.core.drive import Pool, config
 from tests.prompts.scripted import Run, first_cycle, program, short_search, vectorise
@@ -243,3 +243,11 @@ def test_an_action_that_was_cut_short_goes_on_counting_where_it_stopped() -> Non
     text = told(run, "n1")
     assert "open again after 2 attempts, cut short: budget: evaluations" in text
     assert "judged attempt 3: an improvement" in text
+
+
+def test_a_loser_with_a_higher_speedup_is_explained() -> None:
+    state = first_cycle().state
+    assert "paired rounds" not in tree_text(state)
+    lucky = replace(state.tree["n2"], status=NodeStatus.SOLVED, program_id="p", speedup=Ratio(9.0, 8.9, 9.1))
+    text = tree_text(replace(state, tree={**state.tree, "n2": lucky}), 100)
+    assert "The best is decided between programs in paired rounds." in text

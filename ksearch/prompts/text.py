@@ -16,6 +16,7 @@ _HIDDEN = re.compile(
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _TICKS = re.compile("`+")
+NOISY = 1.1  # high / low of a 95% interval: its rounds disagree
 
 
 def visible(text: str) -> str:
@@ -97,6 +98,12 @@ def times(value: float) -> str:
 def ratio(value: Ratio) -> str:
     """A ratio and its 95% interval: 1.83x [1.80, 1.86]."""
     return f"{times(value.value)} [{value.low:.3g}, {value.high:.3g}]"
+
+
+def paired(value: Ratio) -> str:
+    """A workload's ratio from paired rounds; with its interval where they disagree."""
+    noisy = value.low > 0 and value.high / value.low > NOISY
+    return f"{times(value.value)} noisy [{value.low:.3g}, {value.high:.3g}]" if noisy else times(value.value)
 
 
 def score(speedup: Ratio) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from ksearch.prompts.text import cell, fenced, head, ms, one_line, ratio, score, tail, times
+from ksearch.prompts.text import cell, fenced, head, ms, one_line, paired, ratio, score, tail, times
 from ksearch.prompts.view import Limit, PromptView
 from ksearch.state import Attempt, State
 from ksearch.types import Evaluation, Ratio, Verdict, WorkloadResult
 
-NOISY = 1.1  # high / low of a 95% interval: its rounds disagree
 DISTURBED = 1.5  # times the usual baseline
 
 
@@ -27,7 +26,8 @@ def attempt_line(state: State, number: int, attempt: Attempt, reason_chars: int 
     facts = [f"passed, score {score(done.speedup)} ({ratio(done.speedup)})", *_judgement(attempt)]
     judged = attempt.judged
     facts += [f for f in [changed(done, judged.versus_best or judged.versus_parent) if judged else ""] if f]
-    facts += [f"doubt: {one_line(flag, 120)}" for flag in done.flags[:3]]
+    doubts = [flag for flag in done.flags if not flag.startswith("baseline on ")]  # tables name disturbed minutes
+    facts += [f"doubt: {one_line(flag, 120)}" for flag in doubts[:3]]
     return label + ", ".join(facts)
 
 
@@ -38,7 +38,12 @@ def _judgement(attempt: Attempt) -> list[str]:
     facts = [f"{ratio(judged.versus_parent)} over the parent"] if judged.versus_parent else []
     if judged.versus_best:
         facts.append(f"{ratio(judged.versus_best)} over the cycle's best until then")
-    facts.append("an improvement" if judged.improved else "no improvement")
+    if judged.improved:
+        facts.append("an improvement" if judged.versus_best else "the first that passed")
+    elif judged.new_best:  # compared with two programs, it can be surely better than the one and not the other
+        return [*facts, "not surely better than the cycle's best, but than the run's: NEW BEST OF THE RUN"]
+    else:
+        facts.append("no improvement")
     return [*facts, "NEW BEST OF THE RUN"] if judged.new_best else facts
 
 
@@ -91,23 +96,18 @@ def _reached(w: WorkloadResult, amounts: tuple[float, float] | None) -> list[str
 def _cells(w: WorkloadResult, rivals: Sequence[str], reached: list[str], limit: Limit | None) -> list[str]:
     if w.verdict is not Verdict.PASSED:
         return [cell(w.workload), f"{w.verdict}: {cell(w.reason, 200)}", *([""] * (3 + len(rivals) + len(reached)))]
-    against = [times(w.against[r].value) if r in w.against else "" for r in rivals]
+    against = [paired(w.against[r]) if r in w.against else "" for r in rivals]
     binds = f" ({limit.binds})" if limit else ""
     floor = f"{times(w.latency_ms / w.floor_ms)}{binds}" if w.latency_ms is not None and w.floor_ms else ""
     return [
         cell(w.workload),
         ms(w.latency_ms) if w.latency_ms is not None else "",
         ms(w.baseline_ms) if w.baseline_ms is not None else "",
-        _speedup(w.speedup) if w.speedup else "",
+        paired(w.speedup) if w.speedup else "",
         *against,
         *reached,
         floor,
     ]
-
-
-def _speedup(value: Ratio) -> str:
-    noisy = value.low > 0 and value.high / value.low > NOISY
-    return f"{times(value.value)} noisy [{value.low:.3g}, {value.high:.3g}]" if noisy else times(value.value)
 
 
 def _disturbed(state: State, done: Evaluation) -> list[str]:

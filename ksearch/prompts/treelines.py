@@ -53,7 +53,8 @@ def outcome(node: Node, best_id: str | None) -> list[str]:
     """What came of a closed node."""
     if node.status is NodeStatus.SOLVED and node.speedup is not None:
         gain = f"gain over its parent {ratio(node.gain)}" if node.gain else "gain unknown"
-        facts = [f"solved, score {score(node.speedup)} ({ratio(node.speedup)})", gain]
+        kept = "solved" if node.gain is None or node.gain.faster else "solved without a sure gain"
+        facts = [f"{kept}, score {score(node.speedup)} ({ratio(node.speedup)})", gain]
         facts += ["BEST OF THE RUN"] if node.program_id == best_id else []
     else:
         facts = [node.status.value]

@@ -6,7 +6,7 @@ from ksearch.prompts import common, taskparts
 from ksearch.prompts.fit import Prompt, Section, fit
 from ksearch.prompts.template import Template, load
 from ksearch.prompts.text import cell, fenced, one_line, quoted, ratio, times
-from ksearch.prompts.trajectory import attempt_line, furthest, log_block, table
+from ksearch.prompts.trajectory import attempt_line, changed, furthest, log_block, table
 from ksearch.prompts.view import PromptView
 from ksearch.state import Attempt
 from ksearch.types import Program, Verdict
@@ -196,7 +196,10 @@ def _goal(view: PromptView) -> str:
         return f"The last attempt was right but no improvement{parts}: carry the action out better."
     if judged and not judged.beats_parent and not view.node.action.enabling:
         parts = f" ({ratio(judged.versus_parent)})" if judged.versus_parent else ""
-        return f"The last attempt is right, but not faster than the parent's program{parts}: make the action pay."
+        found = view.evaluation(last.program_id)
+        by_workload = changed(found, judged.versus_parent) if found else ""
+        parts += f"; {by_workload} by workload" if by_workload else ""
+        return f"The last attempt is right, but not surely faster than the parent's on the whole{parts}: make it pay."
     measured = view.evaluation(last.program_id)
     far = furthest(view, measured) if measured else ""
     return f"The last attempt improved. {far or 'Find what takes its time now.'}".rstrip()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from ksearch.prompts import Limit, PromptView, render_write
@@ -75,3 +76,11 @@ def test_times_that_do_not_hold_together_are_no_verdict_on_the_idea() -> None:
     run = started()
     run.write("late", (Verdict.FORGED, "calls take longer by the outside clock", ""))
     assert "the idea is not disproved" in render_write(view_of(run)).text
+
+
+def test_the_first_that_passed_is_not_called_an_improvement() -> None:
+    run = started()
+    run.write("first", 0.9)
+    text = render_write(view_of(run)).text
+    assert re.search(r"- attempt 1: passed, .*, the first that passed", text)
+    assert "an improvement" not in text.replace("no improvement", "")

@@ -158,4 +158,4 @@ def test_a_cycle_that_was_cut_short_is_not_forgotten_when_the_run_goes_on() -> N
     assert "- attempt 1: wrong_values at check: off by one" in text
     run.write("better", 2.0)
     text = render_write(run.view(Kind.WRITE)).text
-    assert re.search(r"- attempt 2: passed, score 200 .*, an improvement, NEW BEST", text)
+    assert re.search(r"- attempt 2: passed, score 200 .*, the first that passed, NEW BEST", text)

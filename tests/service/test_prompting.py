@@ -64,8 +64,8 @@ def test_the_first_plan_sees_baseline_floor_compiler_and_flags_without_an_evalua
         for wanted in (
             "CPU: Test CPU, x86_64",
             "Compiler for C++: g++ 12.2; g++ -O3 -march=native",
-            "tall: baseline 6 ms (2 GB/s, 0.5 GFLOP/s); floor 0.096 ms, set by memory: 12 MB at 125 GB/s; from memory, at the "
-            "20 GB/s of the largest working set, 0.6 ms",
+            "tall: baseline 6 ms (2 GB/s, 0.5 GFLOP/s); floor 0.096 ms, set by memory: 12 MB at 125 GB/s; from memory, "
+            "at the 20 GB/s of the largest working set, 0.6 ms",
             "wide: nothing known",
         ):
             assert wanted in prompt.stable_text
