@@ -41,15 +41,27 @@ def tree_text(state: State, width: int = 80, *, color: bool = False, ascii: bool
     """The tree, one line per node: shape by status, id, title; then V, attempts, speedup over the baseline, and the
     predicted gain over the parent beside the measured one."""
     width = max(width, MIN_WIDTH)
-    head = _RIGHT.format("V", "att", "speedup", "said → gain")
-    lines = [_columns("", head, width)]
-    for branch, node in _walk(state.tree):
-        line = _columns(f"{_indent(branch, width)}{_left(node)}", _right(state, node), width)
+    lines = [tree_heading(width)]
+    for branch, node in walk(state.tree):
+        line = tree_line(state, branch, node, width)
         lines.append(f"\x1b[{_COLOURS[node.status]}m{line}\x1b[0m" if color else line)
     lines += ["", textwrap.fill(_LEGEND, width)]
     lines += [textwrap.fill(_HIGHER, width)] if _outshone(state) else []
     text = "\n".join(lines)
-    return text.translate(_ASCII).encode("ascii", "replace").decode() if ascii else text
+    return to_ascii(text) if ascii else text
+
+
+def tree_heading(width: int) -> str:
+    return _columns("", _RIGHT.format("V", "att", "speedup", "said → gain"), width)
+
+
+def tree_line(state: State, branch: str, node: Node, width: int) -> str:
+    """One node of the tree; `branch` is the drawing that leads to it, as `walk` gives it."""
+    return _columns(f"{_indent(branch, width)}{_left(node)}", _right(state, node), width)
+
+
+def to_ascii(text: str) -> str:
+    return text.translate(_ASCII).encode("ascii", "replace").decode()
 
 
 def _outshone(state: State) -> bool:
@@ -59,7 +71,7 @@ def _outshone(state: State) -> bool:
     return bool(best and best.speedup and top > best.speedup.value)
 
 
-def _walk(tree: Tree) -> Iterator[tuple[str, Node]]:
+def walk(tree: Tree) -> Iterator[tuple[str, Node]]:
     """(branch drawing, node), depth first, children in the order in which they came. No recursion: trees get deep."""
     children: dict[str | None, list[Node]] = {}
     for node in tree.values():
@@ -119,10 +131,10 @@ def _short(value: float) -> str:
 
 def _columns(left: str, right: str, width: int) -> str:
     room = width - _RIGHT_WIDTH - 1
-    return f"{_cut(left, room)} {right}".rstrip()
+    return f"{cut_columns(left, room)} {right}".rstrip()
 
 
-def _cut(text: str, room: int) -> str:
+def cut_columns(text: str, room: int) -> str:
     """Cut and pad to columns on the screen; wide characters (CJK) take two, accents none."""
     if (used := sum(map(_columns_of, text))) > room:
         kept, used = "", 1
