@@ -258,7 +258,7 @@ def _commanded(state: State, e: ev.Commanded) -> State:
         case ev.SetBudget(budget):
             return _reopen(replace(state, config=replace(state.config, budget=budget)))
         case ev.Pin(node_id, pinned):
-            return _put_node(state, replace(state.tree[node_id], pinned=pinned))
+            return replace(state, tree=trees.put(state.tree, replace(state.tree[node_id], pinned=pinned)))
         case ev.Boost(node_id, value):
             return replace(state, tree=trees.update(state.tree, Update(node_id, value=value)))
         case ev.PruneNode(node_id):
@@ -271,10 +271,6 @@ def _commanded(state: State, e: ev.Commanded) -> State:
 
 def _reopen(state: State) -> State:
     return replace(state, ended=None, exhausted=None)
-
-
-def _put_node(state: State, node: Node) -> State:
-    return replace(state, tree=trees.put(state.tree, node))
 
 
 _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {

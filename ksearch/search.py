@@ -126,9 +126,8 @@ def lease(
     if reserved is None:
         reserved = Cost() if request.kind is Kind.EVALUATE else state.config.reserve
     asked = [] if pending else [ev.Asked(at=now, request=request)]
-    held = ev.Leased(
-        at=now, request_id=request.id, holder=holder, deadline=now + seconds, reserved=reserved, prompt=prompt
-    )
+    id, deadline = request.id, now + seconds
+    held = ev.Leased(at=now, request_id=id, holder=holder, deadline=deadline, reserved=reserved, prompt=prompt)
     return [*asked, held]
 
 
@@ -239,9 +238,8 @@ def _judge(state: State, node_id: str, cycle: Cycle, now: float) -> ev.Judged | 
     done = state.evaluations.get(cycle.attempts[index].program_id or "")
     if done is None or done.speedup is None or cycle.attempts[index].verdict is not Verdict.PASSED:
         return ev.Judged(at=now, node_id=node_id, attempt=index, improved=False, beats_parent=False, new_best=False)
-    best, parent = versus(state, done, cycle.best_id), versus(state, done, cycle.base_id)
-    parent = parent if cycle.base_id else done.speedup
-    run_best = versus(state, done, state.best_id)
+    best, run_best = versus(state, done, cycle.best_id), versus(state, done, state.best_id)
+    parent = versus(state, done, cycle.base_id) if cycle.base_id else done.speedup
     return ev.Judged(
         at=now,
         node_id=node_id,
