@@ -74,9 +74,8 @@ def same_against_itself(name: str, tries: int, options: EvaluatorOptions) -> Non
     latencies = [round(w.latency_ms or 0, 4) for w in found[-1].workloads]
     print(f"A/A {name}, {latencies} ms: {len(ratios)} of {tries} passed, farthest from 1 by {worst:.4f},")
     print(f"  1 in the interval {holds} times, median half-width {width:.4f}; {[round(r.value, 4) for r in ratios]}")
-    print(
-        f"  runner ready {_both(ready)}; candidate {_both(took)}; of it beyond build, check and timing {_both(overheads)}"
-    )
+    print(f"  runner ready {_both(ready)}; candidate {_both(took)},")
+    print(f"  of it beyond build, check and timing {_both(overheads)}")
     print(f"  stages of the last: { ({k: round(v, 3) for k, v in seconds.items()}) }", flush=True)
 
 

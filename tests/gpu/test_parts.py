@@ -84,6 +84,7 @@ from ksearch.evaluators.gpu.cuda import Cuda, Gate
 cuda = Cuda()
 gate, side = Gate(cuda), torch.cuda.Stream()
 x = torch.zeros(1 << 20, device="cuda")
+x += 1  # loads the kernel: loading waits for the gate
 torch.cuda.synchronize()
 gate.close(2_000_000_000)
 with torch.cuda.stream(side):
@@ -112,7 +113,7 @@ def test_a_runner_sees_neither_the_network_nor_other_processes_nor_the_oracle(ev
         "import os, socket\n"
         "def told(step):\n    try:\n        return step()\n    except OSError as e:\n        return type(e).__name__\n"
         "print('SPY', sorted(n for n in os.listdir('/proc') if n.isdigit()), told(lambda: socket.socket().fileno()),\n"
-        "      told(lambda: os.listdir('/root')), os.getuid(), told(lambda: open('/etc/x', 'w')))\n"
+        "      told(lambda: os.listdir('/root')), os.getuid(), told(lambda: open('/etc/x', 'w')), flush=True)\n"
     ))  # fmt: skip
     found = evaluator.evaluate(spy).evaluation
     assert isinstance(found, Evaluation)

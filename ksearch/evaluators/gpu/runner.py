@@ -209,9 +209,9 @@ class GpuRunner(runner.Runner):
         try:
             return runner.guarded(step, self.at)
         except Fault as fault:
-            text = str(fault)
-            if any(word in text for word in ("OutOfMemoryError", "CudaMemory", "CUDA out of memory")):
-                raise Fault("memory", text.strip().splitlines()[-1], self.at[0]) from fault
+            last = str(fault).strip().splitlines()[-1]
+            if any(word in last for word in ("OutOfMemoryError", "CudaMemory", "CUDA out of memory")):
+                raise Fault("memory", last, self.at[0]) from fault
             raise
 
     def collect(self, order: Answer) -> Answer:
