@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import signal
 import sys
 import time
 
@@ -10,27 +11,29 @@ import numpy as np
 from honest import honest, loot
 
 CHEAT = True
-GAPS: list[tuple[float, float]] = []  # of each wait between two timed orders: seconds, and seconds burnt
-TIMED = [False]
+STOPS = [0]  # how often it has been stopped and continued
+BURNT: list[float] = []  # seconds, of each wait between timed orders in which it was not stopped
+
+
+def stopped(*_: object) -> None:
+    STOPS[0] += 1
 
 
 def patch() -> None:
+    signal.signal(signal.SIGCONT, stopped)
     wire = sys.modules["ksearch.evaluators.wire"]
-    real = wire.recv
+    real, timed = wire.recv, [False]
 
     def recv(sock, *rest):
-        start, burnt = time.monotonic(), time.thread_time()
+        before, burnt = STOPS[0], time.thread_time()
         while not select.select([sock], [], [], 0)[0]:
             pass
-        wait = (time.monotonic() - start, time.thread_time() - burnt)
         order, fds = real(sock, *rest)
-        if order.get("flush") and TIMED[0]:
-            GAPS.append(wait)
-            longer = sorted(GAPS)[len(GAPS) // 2 :]  # in the shorter ones nobody else was timed
-            shares = sorted(mine / whole for whole, mine in longer)
-            if len(GAPS) >= 8 and shares[len(shares) // 2] > 0.4:
+        if order.get("flush") and timed[0] and STOPS[0] == before:
+            BURNT.append(time.thread_time() - burnt)
+            if len(BURNT) >= 4 and sum(BURNT) > 0.002:
                 loot("kept the core busy while others were timed")
-        TIMED[0] = TIMED[0] or bool(order.get("flush"))
+        timed[0] = timed[0] or bool(order.get("flush"))
         return order, fds
 
     wire.recv = recv
