@@ -12,7 +12,7 @@ from honest import honest, loot
 
 CHEAT = True
 STOPS = [0]  # how often it has been stopped and continued
-BURNT: list[float] = []  # seconds, of each wait between timed orders in which it was not stopped
+BURNT: list[float] = []  # seconds, of each wait for a timed order without a stop since the one before
 
 
 def stopped(*_: object) -> None:
@@ -22,18 +22,19 @@ def stopped(*_: object) -> None:
 def patch() -> None:
     signal.signal(signal.SIGCONT, stopped)
     wire = sys.modules["ksearch.evaluators.wire"]
-    real, timed = wire.recv, [False]
+    real, at_last = wire.recv, [-1]
 
     def recv(sock, *rest):
-        before, burnt = STOPS[0], time.thread_time()
+        burnt = time.thread_time()
         while not select.select([sock], [], [], 0)[0]:
             pass
         order, fds = real(sock, *rest)
-        if order.get("flush") and timed[0] and STOPS[0] == before:
-            BURNT.append(time.thread_time() - burnt)
-            if len(BURNT) >= 4 and sum(BURNT) > 0.002:
-                loot("kept the core busy while others were timed")
-        timed[0] = timed[0] or bool(order.get("flush"))
+        if order.get("flush"):
+            if STOPS[0] == at_last[0]:
+                BURNT.append(time.thread_time() - burnt)
+                if len(BURNT) >= 4 and sum(BURNT) > 0.002:
+                    loot("kept the core busy while others were timed")
+            at_last[0] = STOPS[0]
         return order, fds
 
     wire.recv = recv
