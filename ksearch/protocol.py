@@ -27,6 +27,21 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing to hand out now. `until`: the first deadline of work that is out, in seconds since the epoch."""
+
+    why: str
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Nothing is left to do, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Holder:
     """Who works on a request. A dead local process is recognised by host, boot, pid and start time."""
 

@@ -17,8 +17,8 @@ from ksearch.codec import decode_event, decode_program, encode_event
 from ksearch.errors import CodecError, Conflict, Corrupt, InvalidCommand, InvalidReply
 from ksearch.fold import apply, fold
 from ksearch.holders import is_dead
-from ksearch.protocol import Cost, Holder, Kind, Reply, Request, SearchConfig
-from ksearch.search import ALL_KINDS, Done, Wait
+from ksearch.protocol import Cost, Done, Holder, Kind, Reply, Request, SearchConfig, Wait
+from ksearch.search import ALL_KINDS
 from ksearch.state import State, was_asked
 from ksearch.store import Store, blob_name
 from ksearch.types import Program

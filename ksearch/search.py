@@ -11,32 +11,18 @@ what people say. None of them changes anything: `fold.apply` does, once an event
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from ksearch import events as ev
 from ksearch import tree as trees
 from ksearch.budget import can_go_on, finished, in_motion, spent_out
 from ksearch.errors import InvalidEdit, InvalidReply
 from ksearch.fold import apply
-from ksearch.protocol import Cost, Holder, Kind, Lost, Plan, Refusal, Reply, Request
+from ksearch.protocol import Cost, Done, Holder, Kind, Lost, Plan, Refusal, Reply, Request, Wait
 from ksearch.state import EMPTY, Cycle, Pending, State, measured_or_waiting, versus, was_asked
 from ksearch.types import Evaluation, Node, Program, Verdict
 
 ALL_KINDS = frozenset(Kind)
 _WANTED = {Kind.PLAN: "a Plan", Kind.WRITE: "a Program", Kind.EVALUATE: "an Evaluation"}
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Nothing to hand out now. `until`: the first deadline of work that is out, in seconds since the epoch."""
-
-    why: str
-    until: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    why: str
 
 
 # --- ask: what is wanted next -------------------------------------------------------------------------------------
@@ -240,13 +226,16 @@ def _judge(state: State, node_id: str, cycle: Cycle, now: float) -> ev.Judged | 
         return ev.Judged(at=now, node_id=node_id, attempt=index, improved=False, beats_parent=False, new_best=False)
     best, run_best = versus(state, done, cycle.best_id), versus(state, done, state.best_id)
     parent = versus(state, done, cycle.base_id) if cycle.base_id else done.speedup
+    new_best = run_best.faster if run_best else state.best_id is None
+    # what surely beats the run's best is not held back by a wide interval against the cycle's
+    improved = best.faster or (new_best and best.value > 1) if best else cycle.best_id is None
     return ev.Judged(
         at=now,
         node_id=node_id,
         attempt=index,
-        improved=best.faster if best else cycle.best_id is None,
+        improved=improved,
         beats_parent=parent is not None and parent.faster,
-        new_best=run_best.faster if run_best else state.best_id is None,
+        new_best=new_best,
         versus_best=best,
         versus_parent=parent,
     )

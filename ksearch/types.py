@@ -50,9 +50,10 @@ def check(ok: bool, message: str) -> None:
         raise ValueError(message)
 
 
-def check_number(name: str, value: float, low: float, high: float = math.inf) -> None:
-    real = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    check(real and low <= value <= high, f"{name} must be a finite number in [{low}, {high}], got {value!r}")
+def check_number(name: str, value: object, low: float, high: float = math.inf) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    good = number and math.isfinite(value) and low <= value <= high  # type: ignore[arg-type, operator]
+    check(good, f"{name} must be a finite number in [{low}, {high}], got {value!r}")
 
 
 def _check_text(name: str, text: str) -> None:
@@ -178,7 +179,8 @@ class Action:
 
     def __post_init__(self) -> None:
         check(bool(self.title.strip()), "an action needs a title")
-        whole = isinstance(self.difficulty, int) and not isinstance(self.difficulty, bool)
+        level: object = self.difficulty
+        whole = isinstance(level, int) and not isinstance(level, bool)
         check(whole and 1 <= self.difficulty <= 5, f"difficulty must be 1 to 5, got {self.difficulty!r}")
         if self.predicted_speedup is not None:
             check_number("predicted_speedup", self.predicted_speedup, 0, 1e6)

@@ -13,9 +13,8 @@ from ksearch import events as ev
 from ksearch.drivers import Answer, Desk, Job, drive
 from ksearch.errors import Corrupt, InvalidCommand, InvalidReply, Unavailable
 from ksearch.holders import is_dead, this_process
-from ksearch.protocol import Budget, Cost, Holder, Kind, Lost, Plan, Request, SearchConfig
+from ksearch.protocol import Budget, Cost, Done, Holder, Kind, Lost, Plan, Request, SearchConfig, Wait
 from ksearch.run import Run
-from ksearch.search import Done, Wait
 from ksearch.store import Store, open_store
 from ksearch.testing.fakes import FakeEvaluator, FakePlanner, FakeWriter, RecordedEvaluator, fake_desk
 from ksearch.types import Action, Insert, Program

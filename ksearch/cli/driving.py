@@ -17,9 +17,9 @@ from ksearch.cli.lines import times
 from ksearch.config import Loaded
 from ksearch.drivers import Desk, drive
 from ksearch.errors import BadInput
-from ksearch.protocol import Holder, Request
+from ksearch.protocol import Done, Holder, Request, Wait
 from ksearch.run import Run
-from ksearch.search import ALL_KINDS, Done, Wait
+from ksearch.search import ALL_KINDS
 from ksearch.service.beginning import begin, setting
 from ksearch.service.carrying import carry
 from ksearch.service.desks import Staff, staffed

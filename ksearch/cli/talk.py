@@ -13,9 +13,8 @@ from ksearch.errors import BadInput
 
 if TYPE_CHECKING:
     from ksearch import events as ev
-    from ksearch.protocol import Request
+    from ksearch.protocol import Done, Request, Wait
     from ksearch.run import Run
-    from ksearch.search import Done, Wait
     from ksearch.service.answering import Told
     from ksearch.service.beginning import Setting
 
@@ -88,7 +87,7 @@ def _take(run: Run, setting: Setting, holder: Any, kinds: Any, lease_s: float) -
 
 
 def _nothing(run: Run, got: Wait | Done, as_json: bool) -> int:
-    from ksearch.search import Wait
+    from ksearch.protocol import Wait
 
     waits = isinstance(got, Wait)
     if as_json:

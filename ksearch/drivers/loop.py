@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 from ksearch.drivers.desk import Desk
 from ksearch.holders import this_process
-from ksearch.protocol import Request
+from ksearch.protocol import Done, Request, Wait
 from ksearch.run import Run
-from ksearch.search import Done, Wait
 
 
 def drive(run: Run, desk: Desk, sleep: Callable[[float], None] = time.sleep) -> Done | Wait:

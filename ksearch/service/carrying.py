@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from ksearch.drivers import Desk
 from ksearch.holders import this_process
-from ksearch.protocol import Kind, Request
+from ksearch.protocol import Done, Kind, Request, Wait
 from ksearch.run import Run
-from ksearch.search import ALL_KINDS, Done, Wait, ask
+from ksearch.search import ALL_KINDS, ask
 
 POLL_S = 0.3
 

@@ -11,9 +11,8 @@ import pytest
 from ksearch import config
 from ksearch.drivers import Desk, drive
 from ksearch.models import open_model
-from ksearch.protocol import Kind
+from ksearch.protocol import Done, Kind, Wait
 from ksearch.run import Run
-from ksearch.search import Done, Wait
 from ksearch.service import beginning
 from ksearch.service.minds import ModelMind
 from ksearch.store import Store, open_store

@@ -10,7 +10,7 @@ from ksearch import search, steer
 from ksearch import tree as trees
 from ksearch.errors import InvalidCommand
 from ksearch.fold import apply
-from ksearch.protocol import Budget, Cost, Holder, Kind, Lost, Plan, Refusal, Reply, Request, SearchConfig
+from ksearch.protocol import Budget, Cost, Done, Holder, Kind, Lost, Plan, Refusal, Reply, Request, SearchConfig, Wait
 from ksearch.state import State
 from ksearch.types import Action, Evaluation, Insert, Program, Prune, Ratio, Update, Verdict
 
@@ -68,20 +68,20 @@ class Pool:
             if self.rng.random() < self.people:
                 self.interfere()
             answer = self.hand_out(out)
-            if isinstance(answer, search.Done) and not out:
+            if isinstance(answer, Done) and not out:
                 return answer.why
-            if isinstance(answer, search.Wait) and answer.why.startswith("paused") and not out:
+            if isinstance(answer, Wait) and answer.why.startswith("paused") and not out:
                 self.record(steer.command(self.state, ev.Resume(), "driver", self.now))
                 continue
             if not out:
-                assert isinstance(answer, search.Wait), (answer, self.state)
+                assert isinstance(answer, Wait), (answer, self.state)
                 assert answer.until is not None, (answer, self.state)
                 self.now = max(self.now, answer.until + 0.001)
                 continue
             self.answer(*out.pop(self.rng.randrange(len(out))))
         raise AssertionError("the run does not end")
 
-    def hand_out(self, out: list[tuple[Request, Holder]]) -> Request | search.Wait | search.Done:
+    def hand_out(self, out: list[tuple[Request, Holder]]) -> Request | Wait | Done:
         answer = search.ask(self.state, self.now)
         while isinstance(answer, Request) and len(out) < self.workers:
             holder = self.rng.choice([A, B])

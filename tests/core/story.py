@@ -7,7 +7,7 @@ from typing import Any
 from ksearch import events as ev
 from ksearch import search, steer
 from ksearch.fold import apply
-from ksearch.protocol import Budget, Cost, Holder, Kind, Lost, Plan, Refusal, Reply, Request, SearchConfig
+from ksearch.protocol import Budget, Cost, Done, Holder, Kind, Lost, Plan, Refusal, Reply, Request, SearchConfig, Wait
 from ksearch.state import State
 from ksearch.types import (
     Action,
@@ -71,7 +71,7 @@ class Story:
 
     # --- driver ---
 
-    def asks(self, *kinds: Kind) -> Request | search.Wait | search.Done:
+    def asks(self, *kinds: Kind) -> Request | Wait | Done:
         return search.ask(self.state, self.now, frozenset(kinds) if kinds else search.ALL_KINDS)
 
     def hand_out(self, kind: Kind | None = None, holder: Holder = ANN, seconds: float = 100.0) -> Request:

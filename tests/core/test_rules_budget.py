@@ -6,8 +6,7 @@ import pytest
 
 from ksearch import events as ev
 from ksearch.budget import evaluations_committed, tokens_committed, usd_committed
-from ksearch.protocol import Budget, Cost, Kind, Lost, Plan, Refusal
-from ksearch.search import Done, Wait
+from ksearch.protocol import Budget, Cost, Done, Kind, Lost, Plan, Refusal, Wait
 from ksearch.types import Verdict
 from tests.core.story import ANN, BOB, SOLVED, add, kinds, passed, pid, planned, program
 

@@ -81,3 +81,14 @@ def test_a_program_timed_on_another_device_does_not_beat_its_parent_by_those_tim
     assert not story.last(ev.Judged).beats_parent
     assert story.last(ev.Judged).improved
     assert story.state.best_id == pid("parent")
+
+
+def test_what_surely_beats_the_best_of_the_run_is_not_held_back_by_a_wide_interval_against_the_cycles() -> None:
+    story = planned(add("first", 0.9), add("second", 0.8), stagnation=2)
+    story.attempt("best", 2)
+    story.fails(2)
+    story.plan()
+    story.attempt("a", Ratio(2, 1.5, 2.5), best=Ratio(1.0, 0.9, 1.1))
+    story.attempt("b", 2.1, a=Ratio(1.03, 0.98, 1.08), best=1.05)
+    assert story.last(ev.Judged).new_best
+    assert story.last(ev.Judged).improved, "the next program is written from it"

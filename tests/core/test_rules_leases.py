@@ -6,8 +6,7 @@ import pytest
 
 from ksearch import events as ev
 from ksearch.errors import InvalidReply
-from ksearch.protocol import Cost, Kind, Lost, Plan, Refusal, Request
-from ksearch.search import Wait
+from ksearch.protocol import Cost, Kind, Lost, Plan, Refusal, Request, Wait
 from ksearch.types import Evaluation, Verdict
 from tests.core.story import ACTIVE, ANN, BOB, Story, add, failed, kinds, passed, pid, planned, program
 

@@ -8,8 +8,7 @@ import pytest
 
 from ksearch import events as ev
 from ksearch.errors import InvalidCommand
-from ksearch.protocol import Budget, Kind, Plan, Request
-from ksearch.search import Done, Wait
+from ksearch.protocol import Budget, Done, Kind, Plan, Request, Wait
 from ksearch.types import Action, Origin
 from tests.core.story import ACTIVE, OPEN, PRUNED, REJECTED, SOLVED, Story, add, kinds, passed, pid, planned, program
 

@@ -9,8 +9,7 @@ import pytest
 from ksearch import events as ev
 from ksearch import tree as trees
 from ksearch.errors import InvalidReply
-from ksearch.protocol import Budget, Kind, Lost, Plan, Refusal, Request
-from ksearch.search import Done
+from ksearch.protocol import Budget, Done, Kind, Lost, Plan, Refusal, Request
 from ksearch.types import Action, Insert, NodeStatus, TreeEdit, Verdict
 from tests.core.story import (
     ANN,

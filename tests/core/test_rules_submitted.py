@@ -7,8 +7,7 @@ import pytest
 from ksearch import events as ev
 from ksearch.budget import evaluations_committed
 from ksearch.errors import InvalidCommand
-from ksearch.protocol import Budget, Cost, Kind
-from ksearch.search import Wait
+from ksearch.protocol import Budget, Cost, Kind, Wait
 from ksearch.types import Origin, Verdict
 from tests.core.story import (
     ACTIVE,

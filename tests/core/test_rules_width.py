@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ksearch import events as ev
-from ksearch.protocol import Kind, Refusal
-from ksearch.search import Wait
+from ksearch.protocol import Kind, Refusal, Wait
 from ksearch.types import Verdict
 from tests.core.story import add, kinds, planned, program
 
