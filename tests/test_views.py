@@ -242,7 +242,7 @@ def test_an_action_that_was_cut_short_goes_on_counting_where_it_stopped() -> Non
     run.write("good", 2.0)
     text = told(run, "n1")
     assert "open again after 2 attempts, cut short: budget: evaluations" in text
-    assert "judged attempt 3: an improvement" in text
+    assert "judged attempt 3: the first that passed" in text
 
 
 def test_a_loser_with_a_higher_speedup_is_explained() -> None:

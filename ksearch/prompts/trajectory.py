@@ -61,8 +61,8 @@ def table(view: PromptView, done: Evaluation, rivals: Mapping[str, str], limit: 
     """Times per workload: in ms, over the baseline, over each rival (program id -> heading), the rates reached, and the
     time as a multiple of the floor. Workloads that did not pass come first, with their reason."""
     shown = sorted(done.workloads, key=lambda w: w.verdict is Verdict.PASSED)[:limit]
-    if not shown:
-        return ""
+    if not any(w.verdict is Verdict.PASSED for w in shown):
+        return ""  # the reason stands with the attempt
     used = {id: name for id, name in rivals.items() if any(id in w.against for w in shown)}
     work = _work(view)
     rates = ["GB/s", "GFLOP/s"] if any(work.values()) else []

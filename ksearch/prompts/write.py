@@ -202,7 +202,8 @@ def _goal(view: PromptView) -> str:
         return f"The last attempt is right, but not surely faster than the parent's on the whole{parts}: make it pay."
     measured = view.evaluation(last.program_id)
     far = furthest(view, measured) if measured else ""
-    return f"The last attempt improved. {far or 'Find what takes its time now.'}".rstrip()
+    word = "improved" if judged and (judged.versus_best or judged.beats_parent) else "passed"
+    return f"The last attempt {word}. {far or 'Find what takes its time now.'}".rstrip()
 
 
 # --- the short form ------------------------------------------------------------------------------------------------

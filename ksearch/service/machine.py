@@ -42,7 +42,10 @@ class Machine:
         for language, made in self.facts["compilers"].items():
             lines.append(f"Compiler for {_COMPILED.get(language, language)}: {made['version']}; {made['command']}")
         if self.facts["workloads"]:
-            lines.append("Before the search (baseline: best of two calls with warm caches, a rough first look):")
+            lines.append(
+                "Before the search (a rough first look: baseline as the best of two calls with warm caches; a busy "
+                "machine shows less than it can do):"
+            )
             rates = self.facts["ceilings"].get("bytes_per_s") or [0]
             lines += [_line(w) + _from_memory(w, rates[-1]) for w in self.facts["workloads"]]
         return "\n".join(lines)

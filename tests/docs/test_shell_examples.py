@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PAGES = ["docs/tutorial-by-hand.md"]
+PAGES = [
+    "docs/tutorial-by-hand.md",
+    pytest.param("docs/tutorial-own-kernel.md", marks=[pytest.mark.heavy, pytest.mark.timeout(900)]),  # it measures
+]
 BLOCK = re.compile(r"^(`{3,})sh\n(.*?)^\1\n(?:```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 MARK = "--- end of block ---"
 
@@ -24,7 +27,7 @@ def outputs(blocks: list[str], folder: Path) -> list[str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("KSEARCH_", "XDG_"))}
     env = {**kept, "HOME": str(folder), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=170
+        ["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=840
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return [text.strip("\n") for text in done.stdout.split(f"\n{MARK}\n")[:-1]]
