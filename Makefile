@@ -8,10 +8,10 @@ STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint format types layers check demo docs bench clean
+.PHONY: help venv test test-gpu lint format types layers check demo docs bench clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 venv: $(STAMP) ## make .venv and install the package with what the tests need
 
@@ -34,6 +34,10 @@ $(STAMP): pyproject.toml
 
 test: $(STAMP) ## run the tests (two at a time)
 	$(BIN)/pytest -n 2 $(PYTEST_ARGS)
+
+# Not in .venv, which has no torch: with whatever Python has torch, NumPy, pytest and pytest-timeout.
+test-gpu: ## run the tests that need an NVIDIA GPU (PYTHON=one that has torch)
+	$(PYTHON) -m pytest -m gpu -p no:cacheprovider tests/gpu $(PYTEST_ARGS)
 
 lint: $(STAMP) ## formatting and lint rules, changing nothing
 	$(BIN)/ruff format --check .

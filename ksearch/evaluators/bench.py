@@ -64,6 +64,7 @@ class Bench:
     def __init__(self, spec: TaskSpec, folder: Path, options: EvaluatorOptions) -> None:
         self.spec, self.folder, self.options = spec, folder, options
         self.device = device_of(spec)
+        self.device.require()
         self.home = Path(tempfile.mkdtemp(prefix="ksearch-"))
         self.home.chmod(0o755)
         self.numbers = itertools.count(secrets.randbelow(UIDS))
@@ -185,6 +186,7 @@ class Subject:
     folder: Path = field(init=False)
     sets: dict[str, int] = field(default_factory=dict)  # key of a group -> number of sets
     started_s: float = 0.0
+    old_seeds: dict[str, Any] = field(default_factory=dict)
     failed: bool = False  # it ended by itself, had to be killed, or a call of it failed
 
     def start(self) -> None:
@@ -295,10 +297,24 @@ class Subject:
     def sandbox(self) -> str:
         return jail.level(self.process.rungs)
 
+    def forget(self, group: str) -> None:
+        """Give the buffers of `group` back; what seeds they last had is remembered."""
+        if group not in self.sets:
+            return
+        answer, _ = self.bench.oracle.ask({"do": "seeds", "key": f"{self.key}/{group}"})
+        self.old_seeds[group] = answer["seeds"]
+        stopped = self.process.stopped
+        self.process.resume()
+        self.ask({"do": "drop", "key": group})
+        if stopped:
+            self.process.stop()
+        del self.sets[group]
+        self.bench.oracle.ask({"do": "drop", "key": f"{self.key}/{group}"})
+
     def seeds(self) -> dict[str, Any]:
         """Of everything it was last given. Kills the runner first: it must not learn them."""
         self.process.kill()
-        found = {}
+        found = dict(self.old_seeds)
         for group in self.sets:
             answer, _ = self.bench.oracle.ask({"do": "seeds", "key": f"{self.key}/{group}"})
             found[group] = answer["seeds"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ksearch.definition import TaskSpec
+from ksearch.errors import EvaluatorError
 from ksearch.evaluators import ceilings, machine
 from ksearch.evaluators.gpu import ceilings as gpu_ceilings
 from ksearch.evaluators.gpu import nvml
@@ -42,6 +45,7 @@ class Device(Protocol):
 
     @property
     def name(self) -> str: ...
+    def require(self) -> None: ...
     def environment(self) -> dict[str, str]: ...
     def cores(self, count: int, threads: int) -> int: ...
     def processes(self, threads: int) -> int: ...
@@ -65,6 +69,13 @@ class CpuDevice:
     @property
     def name(self) -> str:
         return machine.cpu_model()
+
+    def require(self) -> None:
+        """See that the processes can start.
+
+        Raises:
+            EvaluatorError: what is missing, and how to get it.
+        """
 
     def environment(self) -> dict[str, str]:
         return {}
@@ -98,7 +109,7 @@ class GpuDevice:
     oracle, template = "gpu.oracle", "gpu.template"
     languages: Mapping[str, bool] = {"cuda": True, "triton": False, "python": False}
     late_compilers: tuple[str, ...] = ("triton", "python")
-    call_slack_ns, launch_slack_ns = 5_000, 150_000
+    call_slack_ns, launch_slack_ns = 3_000, 150_000
     host_bytes = _HOST_BYTES
 
     def __init__(self) -> None:
@@ -107,6 +118,13 @@ class GpuDevice:
     @property
     def name(self) -> str:
         return str(self.about.get("name", "GPU"))
+
+    def require(self) -> None:
+        if importlib.util.find_spec("torch") is None:
+            text = f"this task runs on a GPU with torch, which is not installed for {sys.executable}"
+            raise EvaluatorError(f"{text}: https://pytorch.org/get-started/locally")
+        if not nvml.gpus():
+            raise EvaluatorError("this task needs an NVIDIA GPU, and no driver shows one here: see `nvidia-smi`")
 
     @property
     def uuid(self) -> str:

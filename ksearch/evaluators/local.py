@@ -192,6 +192,8 @@ class LocalEvaluator:
             Pipeline(self, run).go()
             evaluation = results.passed(self, run, self._first_ms)
         except Failed as failure:
+            if failure.verdict is Verdict.OUT_OF_MEMORY and self.spec.device == "cuda":
+                failure = self._whose_memory(run, failure)
             evaluation = results.failed(run, failure, self.bench.device.name)
         except NoMemory as error:
             evaluation = results.failed(run, self._whose_memory(run, error), self.bench.device.name)
@@ -199,16 +201,24 @@ class LocalEvaluator:
             self._discard(run)
         return evaluation if evaluation.log else replace(evaluation, log=run.log)
 
-    def _whose_memory(self, run: Run, error: NoMemory) -> Failed:
-        """The oracle found no memory: did the program leave it none? Raises `error` where it did not."""
+    def _whose_memory(self, run: Run, error: NoMemory | Failed) -> Failed:
+        """The GPU's memory was used up, for the oracle or for the program: is it the program's doing?
+
+        Raises:
+            NoMemory: the task is too large for this GPU, as it is filled now.
+        """
+        cause = error if isinstance(error, NoMemory) else NoMemory(f"too little GPU memory is left: {error}")
         if self.spec.device != "cuda" or run.subject is None:
-            raise error
+            raise cause
         before, _ = self.bench.oracle.ask({"do": "about"})
         run.subject.process.kill()
         after, _ = self.bench.oracle.ask({"do": "about"})
-        held = int(after["free_bytes"]) - int(before["free_bytes"])
-        if held < self.spec.limits.memory_bytes:
-            raise error
+        left, held = int(before["free_bytes"]), int(after["free_bytes"]) - int(before["free_bytes"])
+        allowed = self.spec.limits.memory_bytes
+        if isinstance(error, Failed) and max(left, held) >= allowed:
+            return error
+        if held < allowed:
+            raise cause
         text = f"it held {held / 2**30:.1f} GiB of the GPU's memory, which left too little to check its outputs"
         return Failed(Verdict.OUT_OF_MEMORY, text, run.subject.log)
 

@@ -75,9 +75,7 @@ class Checker:
 
     def forget(self, workload: Workload) -> None:
         group = f"{workload.name}/c"
-        if self.subject.sets.pop(group, None):
-            self.subject.ask({"do": "drop", "key": group})
-            self.bench.oracle.ask({"do": "drop", "key": f"{self.subject.key}/{group}"})
+        self.subject.forget(group)
 
     def _named(self, workload: Workload, step: Any) -> None:
         try:

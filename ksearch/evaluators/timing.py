@@ -30,6 +30,7 @@ MAX_SETS = 48
 OUTSIDE_TRIES, ROUNDS_IN_DOUBT = 5, 4
 QUEUE_S = 0.4
 LEAST_CALLS, LONG_CALL_MS = 5, 10.0  # calls in a turn, unless they are as long as this
+LARGEST_KEPT_BYTES = 512 << 20  # of a GPU's memory, from candidate to candidate, per runner and workload
 REFERENCE_S = 0.004  # spent on references per turn
 
 
@@ -99,9 +100,12 @@ class Timer:
     def subjects(self) -> list[Subject]:
         return [self.candidate, *self.others, *([self.control] if self.control else [])]
 
-    def begin(self, candidate_ms: dict[str, float], baseline_ms: dict[str, float]) -> None:
-        """Make the buffer sets; the first turns warm up and give the length of a call."""
-        target, room = self.bench.options.call_target_ms, self.bench.sets_bytes(len(self.subjects))
+    def begin(self, candidate_ms: dict[str, float], baseline_ms: dict[str, float], longer: float = 1.0) -> None:
+        """Make the buffer sets; the first turns warm up and give the length of a call.
+
+        `longer`: turns of so many times the usual length, where memory allows it.
+        """
+        target, room = self.bench.options.call_target_ms * longer, self.bench.sets_bytes(len(self.subjects))
         for workload in self.bench.spec.workloads:
             if not workload.timed:
                 continue
@@ -123,6 +127,13 @@ class Timer:
             for other in self.others:
                 track.logs[other.key] = []
             self._round(track, count=False)
+
+    def release(self) -> None:
+        """Give back the memory of large sets: a GPU has not enough for those of the confirmation beside them."""
+        for track in self.tracks.values() if self.bench.spec.device == "cuda" else ():
+            if track.sets * self.bench.set_bytes(track.workload.axes) > LARGEST_KEPT_BYTES:
+                for subject in self.subjects:
+                    subject.forget(f"{track.workload.name}/t")
 
     def _map(self, subject: Subject, workload: Workload, sets: int) -> None:
         try:

@@ -6,15 +6,19 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ksearch.definition import Workload
 from ksearch.evaluators.gpu import nvml
 from ksearch.evaluators.gpu.doctor import gpu_checks
 from ksearch.evaluators.local import LocalEvaluator
+from ksearch.evaluators.options import EvaluatorOptions
+from ksearch.tasks import Task
 from ksearch.types import Evaluation, Program
-from tests.gpu.conftest import GOOD, python
+from tests.gpu.conftest import GOOD, file, python
 
 ROOT = Path(__file__).parents[2]
 
@@ -148,3 +152,17 @@ def test_doctor_names_the_gpu() -> None:
     assert all(line.found for line in lines)
     pytest.importorskip("torch")
     assert any("torch" in line.found for line in lines)
+
+
+def test_inputs_of_several_gigabytes_are_measured_and_confirmed(task: Task, quick: EvaluatorOptions) -> None:
+    """4 GiB in and 4 GiB out per call, at two addresses each, in up to four processes."""
+    large = replace(
+        task.spec, workloads=(Workload("huge", {"rows": 1 << 19, "cols": 2048}),), domain={},
+        limits=replace(task.spec.limits, memory_bytes=16 << 30),
+    )  # fmt: skip
+    with LocalEvaluator(large, task.folder, options=replace(quick, confirm=True, confirm_all=True)) as one:
+        measured = one.evaluate(file("softmax.cu", "cuda"))
+    found = measured.evaluation
+    assert isinstance(found, Evaluation), found
+    assert found.confirmed, found.reason
+    assert measured.record["timing"][0]["workloads"]["huge"]["buffer_sets"] >= 2

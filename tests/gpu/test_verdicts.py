@@ -144,6 +144,16 @@ def test_work_on_another_stream_is_timed(judge: Judge) -> None:
         assert found.speedup.value < 0.3
 
 
+def test_work_on_another_stream_that_is_waited_for_is_no_offence(judge: Judge) -> None:
+    """The honest twin: it joins."""
+    found = judge(python(
+        "    here = torch.cuda.current_stream()\n    side.wait_stream(here)\n    with torch.cuda.stream(side):\n"
+        "        y = torch.softmax(x, dim=1)\n    here.wait_stream(side)\n    y.record_stream(here)\n    return y\n",
+        "side = torch.cuda.Stream()\n",
+    ))  # fmt: skip
+    assert found.verdict is Verdict.PASSED, found.reason
+
+
 def test_a_program_bound_by_launching_passes_with_its_end_to_end_time(judge: Judge) -> None:
     many = python(
         "    y = x.clone()\n    for _ in range(40):\n        y = y + 0.0\n    return torch.softmax(y, dim=1)\n"

@@ -172,6 +172,7 @@ class Gpu:
         found = float((x * x).sum())
         if found != 1024 * 1025 * 2049 / 6:
             raise RuntimeError(f"the GPU computes wrong sums: {found}")
+        self._give_back()
         free, total = torch.cuda.mem_get_info()
         about = torch.cuda.get_device_properties(0)
         major, minor = torch.cuda.get_device_capability()

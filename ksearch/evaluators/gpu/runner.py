@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -108,12 +108,12 @@ class GpuRunner(runner.Runner):
 
     def run(self, order: Answer) -> Answer:
         """Call once per set named; the answer holds nanoseconds per call, as the GPU's clock has them."""
-        calls = self._prepare(order)
+        calls = self._calls(order)
         return {"ns": self._checked(lambda: self._alone(calls) if order["flush"] else self._together(calls))}
 
     def queue(self, order: Answer) -> Answer:
         """Queue a call per set named behind the closed gate, and answer at once."""
-        calls = self._prepare(order)
+        calls = list(self._calls(order))
 
         def step() -> None:
             self.cuda.synchronize()
@@ -131,12 +131,14 @@ class GpuRunner(runner.Runner):
         self._checked(self.cuda.synchronize)
         return {}
 
-    def _prepare(self, order: Answer) -> list[tuple[int, Thunk]]:
+    def _calls(self, order: Answer) -> Iterator[tuple[int, Thunk]]:
+        """One after the other: while the GPU works on a call, the next one's arguments are made."""
         self.results.clear()
         self.held.clear()
         self.key = order["key"]
         buffers = self.groups[self.key]
-        return [(index, self._thunk(buffers, index)) for index in order["sets"]]
+        for index in order["sets"]:
+            yield index, self._thunk(buffers, index)
 
     def _thunk(self, buffers: GpuBuffers, index: int) -> Thunk:
         inputs, outputs = buffers.tensors(index, buffers.inputs), buffers.tensors(index, buffers.outputs)
@@ -155,7 +157,7 @@ class GpuRunner(runner.Runner):
         if result is not None:
             self.results.append((index, result))
 
-    def _alone(self, calls: Sequence[tuple[int, Thunk]]) -> list[int]:
+    def _alone(self, calls: Iterable[tuple[int, Thunk]]) -> list[int]:
         cuda, (start, end), clock = self.cuda, self.events[0], time.perf_counter_ns
         runtime, taken = cuda.runtime, []
         for index, call in calls:
@@ -179,19 +181,18 @@ class GpuRunner(runner.Runner):
             self._take(index, result)
         return taken
 
-    def _together(self, calls: Sequence[tuple[int, Thunk]]) -> list[int]:
-        cuda = self.cuda
-        while len(self.events) < len(calls):
-            self.events.append((cuda.event(), cuda.event()))
+    def _together(self, calls: Iterable[tuple[int, Thunk]]) -> list[int]:
+        cuda, count = self.cuda, 0
         cuda.synchronize()
-        for (index, call), (start, end) in zip(calls, self.events, strict=False):
+        for count, (index, call) in enumerate(calls, 1):
+            start, end = self.events[count - 1]
             self.at[0] = index
             cuda.call("cudaEventRecord", start, None)
             result = call()
             cuda.call("cudaEventRecord", end, None)
             self._take(index, result)
         cuda.synchronize()
-        return [cuda.elapsed_ns(start, end) for start, end in self.events[: len(calls)]]
+        return [cuda.elapsed_ns(start, end) for start, end in self.events[:count]]
 
     def _flush(self) -> None:
         """Nothing of the buffers, and nothing that was asked to stay, is left in L2."""
