@@ -39,11 +39,14 @@ def _judgement(attempt: Attempt) -> list[str]:
     if judged.versus_best:
         facts.append(f"{ratio(judged.versus_best)} over the cycle's best until then")
     if judged.improved:
-        facts.append("an improvement" if judged.versus_best else "the first that passed")
+        behind = judged.versus_parent is not None and judged.versus_parent.high < 1
+        first = "the first that passed, slower than the parent" if behind else "the first that passed"
+        facts.append("an improvement" if judged.versus_best else first)
     elif judged.new_best:  # compared with two programs, it can be surely better than the one and not the other
         return [*facts, "not surely better than the cycle's best, but than the run's: NEW BEST OF THE RUN"]
     else:
-        facts.append("no improvement")
+        ahead = judged.versus_best is not None and judged.versus_best.value > 1  # but its interval holds 1
+        facts.append("no sure improvement" if ahead else "no improvement")
     return [*facts, "NEW BEST OF THE RUN"] if judged.new_best else facts
 
 
@@ -53,7 +56,7 @@ def changed(done: Evaluation, versus: Ratio | None) -> str:
     found = [
         (w.workload, r) for w in done.workloads if rival and (r := w.against.get(rival)) and (r.faster or r.high < 1)
     ]
-    told = [f"{cell(name)} {times(r.value)}" for name, r in found]
+    told = [f"{cell(name)} {ratio(r)}" for name, r in found]
     return f"changed: {', '.join(told[:8])}{f' and {len(told) - 8} more' if len(told) > 8 else ''}" if told else ""
 
 

@@ -133,5 +133,5 @@ def test_the_ids_that_an_edit_may_name_stand_close_to_the_end() -> None:
 
 def test_workloads_that_moved_stand_with_each_attempt() -> None:
     text = text_of(first_cycle().view(Kind.PLAN))
-    assert "NEW BEST OF THE RUN, changed: small 1.24x, large 1.24x" in text
+    assert "NEW BEST OF THE RUN, changed: small 1.24x [1.22, 1.26], large 1.24x [1.22, 1.26]" in text
     assert re.search(r"attempt 5: passed, .* no improvement\n", text), "nothing moved"

@@ -82,5 +82,5 @@ def test_the_first_that_passed_is_not_called_an_improvement() -> None:
     run = started()
     run.write("first", 0.9)
     text = render_write(view_of(run)).text
-    assert re.search(r"- attempt 1: passed, .*, the first that passed", text)
+    assert re.search(r"- attempt 1: passed, .*, the first that passed, slower than the parent", text)
     assert "an improvement" not in text.replace("no improvement", "")
