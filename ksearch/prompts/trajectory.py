@@ -127,7 +127,7 @@ def _disturbed(state: State, done: Evaluation) -> list[str]:
     if not told:
         return []
     return [
-        f"The machine was disturbed: the baseline took longer than usual ({', '.join(told)}). The times in ms and "
+        f"\nThe machine was disturbed: the baseline took longer than usual ({', '.join(told)}). The times in ms and "
         "the multiples of the floor are too high; trust what is measured in pairs, above all against other programs."
     ]
 
