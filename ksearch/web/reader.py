@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -20,7 +21,8 @@ from ksearch.web.projection import Projection
 POLL_S = 0.25  # the store is asked for news at most this often, however many pages look on
 STRIDE = 256  # events between checkpoints, doubled when there are too many
 MAX_CHECKPOINTS = 64
-STEP_EVENTS = 2000  # events folded at a time before others get their turn
+BATCH_S = 0.8  # a long log is taken in by such stretches: a page shows what is known so far
+MAX_RECENT = 8  # states of the past that are kept for the next step of a slider
 
 
 class RunReader:
@@ -34,6 +36,7 @@ class RunReader:
         self._seen = Projection()
         self._stride = STRIDE
         self._checkpoints: dict[int, State] = {0: State()}
+        self._recent: OrderedDict[int, State] = OrderedDict()
         self._lock = threading.Lock()
         self._poll_s = poll_s
         self._polled = 0.0
@@ -41,21 +44,23 @@ class RunReader:
     # --- following ---
 
     def refresh(self) -> int:
-        """Take in what is new; return the number of the last event taken in."""
+        """Take in what is new, of a long log a part at a time; return the number of the last event taken in."""
         with self._lock:
             now = time.monotonic()
-            if now - self._polled >= self._poll_s:
-                self._follow()
+            if now - self._polled >= self._poll_s or self._seen.seq < self.total:
+                self._follow(now + BATCH_S)
                 self._polled = time.monotonic()
             return self._seen.seq
 
-    def _follow(self) -> None:
+    def _follow(self, until: float) -> None:
         self.total = self.store.run(self.id).seq
         if self.error or self.total == self._seen.seq:
             return
         try:
             for stored in self.store.read(self.id, self._seen.seq):
                 self._take(stored)
+                if time.monotonic() > until:
+                    break
         except Corrupt as error:
             self.error = str(error)
 
@@ -154,10 +159,16 @@ class RunReader:
         with self._lock:
             if seq >= self._seen.seq:
                 return self._seen.state
-            start = max(s for s in self._checkpoints if s <= seq)
-            state = self._checkpoints[start]
+            known = {**self._checkpoints, **self._recent}
+        start = max(s for s in known if s <= seq)
+        state = known[start]
         for stored in _up_to(self.store.read(self.id, start), seq):
             state = apply(state, decode_event(stored.body))
+        with self._lock:
+            self._recent[seq] = state
+            self._recent.move_to_end(seq)
+            while len(self._recent) > MAX_RECENT:
+                self._recent.popitem(last=False)
         return state
 
 

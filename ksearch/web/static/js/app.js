@@ -1,6 +1,6 @@
 // The frame: who, how it stands, where to go; the keys; what to do when a view fails.
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./lib.js";
-import { ago, duration, interval, times } from "./format.js";
+import { ago, count, duration, interval, times } from "./format.js";
 import { model, now, open, useModel } from "./model.js";
 import { href, route, useRoute } from "./route.js";
 import { Waiting } from "./parts.js";
@@ -129,7 +129,8 @@ function Notices() {
   const idle = !head.ended && !head.paused && !head.at_work && head.last_at != null;
   return html`${model.problem ? html`<div class="notice bad">${model.problem}. What is shown is of event ${model.seq}, ${ago(head.last_at, now())}.</div>` : null}
     ${head.error ? html`<div class="notice bad">${head.error} What is shown is the run up to event ${model.seq}.</div>` : null}
-    ${idle && !head.error ? html`<div class="notice">Nobody works on this run; the last event came ${ago(head.last_at, now())}. <code>ksearch resume ${model.run}</code> goes on with it.</div>` : null}
+    ${model.seq < head.total && !head.error ? html`<div class="notice" role="status">Reading the log: event ${count(model.seq)} of ${count(head.total)}. What is shown is the run up to there.</div>` : null}
+    ${idle && !head.error && model.seq >= head.total ? html`<div class="notice">Nobody works on this run; the last event came ${ago(head.last_at, now())}. <code>ksearch resume ${model.run}</code> goes on with it.</div>` : null}
     ${head.notes.map((note) => html`<div class="notice">${note}</div>`)}`;
 }
 

@@ -97,6 +97,7 @@ export async function sync() {
     await pull(mine);
     model.problem = null;
     if (!isFrozen && !stream && mine === opened) follow();
+    if (model.head && model.seq < model.head.total && !model.head.error) again = true; // a long log is read by and by
   } catch (error) {
     if (mine === opened) model.problem = String(error.message ?? error);
   }

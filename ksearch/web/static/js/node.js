@@ -6,8 +6,9 @@ import { href } from "./route.js";
 import { Dumbbell, Glyph, Marks, ProgramLink, Verdict } from "./parts.js";
 import { NodeVerbs } from "./verbs.js";
 
-/** @param {{node: any, past: boolean, bestId: string|null}} props */
-export function NodePanel({ node, past, bestId }) {
+/** @param {{node: any, until: number|null, bestId: string|null}} props `until`: shown as of then, seconds since 1970 */
+export function NodePanel({ node, until, bestId }) {
+  const past = until != null;
   const root = node.parent == null;
   const best = node.program != null && node.program === bestId;
   const cycle = past ? null : model.head.cycles.find((c) => c.node === node.id);
@@ -19,7 +20,7 @@ export function NodePanel({ node, past, bestId }) {
     ${root ? null : html`<${Facts} node=${node} cycle=${cycle} best=${best} />`}
     ${node.notes ? html`<div><h3>Planner's notes</h3><p class="text wrap">${node.notes}</p></div>` : null}
     ${past ? html`<p class="small faint">As it was after the edit that is shown.</p>` : html`<${NodeVerbs} node=${node} />`}
-    <${Attempts} id=${node.id} bestId=${bestId} /><${Remarks} id=${node.id} /></div>`;
+    <${Attempts} id=${node.id} bestId=${bestId} until=${until} /><${Remarks} id=${node.id} /></div>`;
 }
 
 function words(node) {
@@ -41,9 +42,9 @@ function Facts({ node, cycle, best }) {
     ${node.closed ? html`<dt>closed by</dt><dd class="text">${node.closed.replaceAll("_", " ")}</dd>` : null}</dl>`;
 }
 
-/** @param {{id: string, bestId: string|null}} props */
-function Attempts({ id, bestId }) {
-  const rows = useMemo(() => [...model.tries.values()].filter((t) => t.node === id).sort((a, b) => a.n - b.n), [id, model.triesNext, model.tries.size]);
+/** @param {{id: string, bestId: string|null, until: number|null}} props */
+function Attempts({ id, bestId, until }) {
+  const rows = useMemo(() => [...model.tries.values()].filter((t) => t.node === id && (until == null || (t.done_at ?? t.at) <= until)).sort((a, b) => a.n - b.n), [id, until, model.triesNext, model.tries.size]);
   if (!rows.length) return null;
   return html`<div><h3>Attempts</h3><table class="attempts"><thead><tr><th class="num">#</th><th>verdict</th><th class="num" title="over the baseline">speedup</th><th class="num" title="over the parent's program">gain</th><th class="num">time</th></tr></thead><tbody>
     ${rows.slice(-60).map((t) => html`<tr class=${t.improved ? "" : "soft"}><td class="num">${t.program ? html`<a href=${href(model.run, "program", t.program)}>${t.n}</a>` : t.n}</td>

@@ -45,7 +45,7 @@ export function NodeLink({ id, title = false }) {
 /** @param {{verdict: string|null|undefined}} props */
 export function Verdict({ verdict }) {
   const kind = verdict == null ? "faint" : verdict === "passed" ? "" : "bad";
-  return html`<span class=${kind}>${words(verdict)}</span>`;
+  return html`<span class=${`verdict ${kind}`}>${words(verdict)}</span>`;
 }
 
 /** A limit with what is spent and what is set aside. @param {{gauge: any}} props */

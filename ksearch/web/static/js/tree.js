@@ -68,7 +68,7 @@ export function TreeView({ at }) {
     : map ? html`<${MapPane} drawn=${drawn} ...${shared} />` : html`<${RowsPane} rows=${rows} ...${shared} />`}
         <${Replay} steps=${steps} step=${step} busy=${replay?.busy} />
       </section>
-      <aside class="detail" aria-label="node">${chosen && nodes.get(chosen) ? html`<${NodePanel} key=${chosen} node=${nodes.get(chosen)} past=${step >= 0} bestId=${bestId} />` : null}</aside>
+      <aside class="detail" aria-label="node">${chosen && nodes.get(chosen) ? html`<${NodePanel} key=${chosen} node=${nodes.get(chosen)} until=${step >= 0 ? steps.rows[step].at : null} bestId=${bestId} />` : null}</aside>
     </div></div>`;
 }
 
