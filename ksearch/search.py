@@ -18,7 +18,7 @@ from ksearch.budget import can_go_on, finished, in_motion, spent_out
 from ksearch.errors import InvalidEdit, InvalidReply
 from ksearch.fold import apply
 from ksearch.protocol import Cost, Done, Holder, Kind, Lost, Plan, Refusal, Reply, Request, Wait
-from ksearch.state import EMPTY, Cycle, Pending, State, measured_or_waiting, versus, was_asked
+from ksearch.state import EMPTY, Cycle, Pending, State, faster_on, measured_or_waiting, versus, was_asked
 from ksearch.types import Evaluation, Node, Program, Verdict
 
 ALL_KINDS = frozenset(Kind)
@@ -227,14 +227,17 @@ def _judge(state: State, node_id: str, cycle: Cycle, now: float) -> ev.Judged | 
     best, run_best = versus(state, done, cycle.best_id), versus(state, done, state.best_id)
     parent = versus(state, done, cycle.base_id) if cycle.base_id else done.speedup
     new_best = run_best.faster if run_best else state.best_id is None
-    # what surely beats the run's best is not held back by a wide interval against the cycle's
-    improved = best.faster or (new_best and best.value > 1) if best else cycle.best_id is None
+    aim = state.tree[node_id].action.workloads
+    # what surely beats the run's best, or the cycle's where it was aimed, is not held back by noise elsewhere
+    sure = new_best or faster_on(done, cycle.best_id, aim)
+    improved = best.faster or (sure and best.value >= 1) if best else cycle.best_id is None
+    ahead = parent is not None and (parent.faster or (parent.value >= 1 and faster_on(done, cycle.base_id, aim)))
     return ev.Judged(
         at=now,
         node_id=node_id,
         attempt=index,
         improved=improved,
-        beats_parent=parent is not None and parent.faster,
+        beats_parent=ahead,
         new_best=new_best,
         versus_best=best,
         versus_parent=parent,

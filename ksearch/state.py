@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -116,3 +117,14 @@ def versus(state: State, done: Evaluation, other_id: str | None) -> Ratio | None
         return done.against.get(other_id)
     mine = done.speedup
     return Ratio(mine.value / other.value, mine.low / other.high, mine.high / other.low)
+
+
+def faster_on(done: Evaluation, other_id: str | None, workloads: tuple[str, ...]) -> bool:
+    """Whether it surely beats the other on the workloads that its action is aimed at, all together.
+
+    The interval is the geometric mean of theirs, end by end: wider than the true one, so never too sure.
+    """
+    rows = [w for w in done.workloads if w.workload in workloads]
+    found = [w.against.get(other_id) if other_id else w.speedup for w in rows]
+    lows = [ratio.low for ratio in found if ratio]
+    return bool(workloads) and len(lows) == len(workloads) and math.prod(lows) > 1

@@ -60,7 +60,8 @@ def _course_line(event: ev.Event, state: State) -> str:
     match event:
         case ev.Judged(node_id=node, attempt=index):
             better = "improved" if event.versus_best else "the first that passed"
-            word = "new best of the run" if event.new_best else better if event.improved else "no improvement"
+            ahead = f", {times(event.versus_best)} over the cycle's best before" if event.versus_best else ""
+            word = f"new best of the run{ahead}" if event.new_best else better if event.improved else "no improvement"
             return f"{node} attempt {index + 1}: {word}"
         case ev.CycleClosed(node_id=node, reason=reason, program_id=program):
             failed = "open again" if event.unfinished else "rejected"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ksearch import events as ev
 from ksearch.protocol import Kind
-from ksearch.types import Ratio
-from tests.core.story import add, child_at_work, passed, pid, planned
+from ksearch.types import Action, Evaluation, Insert, Ratio, Verdict, WorkloadResult
+from tests.core.story import Story, add, child_at_work, passed, pid, planned
 
 
 def test_the_first_pass_is_an_improvement() -> None:
@@ -92,3 +94,29 @@ def test_what_surely_beats_the_best_of_the_run_is_not_held_back_by_a_wide_interv
     story.attempt("b", 2.1, a=Ratio(1.03, 0.98, 1.08), best=1.05)
     assert story.last(ev.Judged).new_best
     assert story.last(ev.Judged).improved, "the next program is written from it"
+
+
+def aimed(text: str, rival: str, overall: float, **on: Ratio) -> Evaluation:
+    """`text` against `rival`: its ratio over all workloads, noisy, and those on each."""
+    rows = tuple(WorkloadResult(k, Verdict.PASSED, against={pid(rival): v}) for k, v in on.items())
+    wide = Ratio(overall, overall * 0.9, overall * 1.1)
+    return replace(passed(text, 2.0, **{rival: wide}), workloads=rows)
+
+
+def aimed_story(overall: float, low: float) -> Story:
+    story = planned(Insert("root", Action("small batches", workloads=("small", "tiny")), 0.5))
+    story.attempt("a", 2)
+    story.write("b")
+    faster, same = Ratio(1.4, low, 1.5), Ratio(1.0, 0.9, 1.1)
+    done = aimed("b", "a", overall, small=faster, tiny=Ratio(1.0, 0.99, 1.01), large=same)
+    story.tell(story.hand_out(Kind.EVALUATE), done)
+    return story
+
+
+def test_an_aimed_action_improves_by_the_workloads_it_is_aimed_at() -> None:
+    assert aimed_story(overall=1.05, low=1.3).last(ev.Judged).improved
+    assert not aimed_story(overall=1.05, low=1.005).last(ev.Judged).improved, "0.99 on the other one outweighs it"
+
+
+def test_an_aimed_action_that_is_slower_over_all_does_not_improve() -> None:
+    assert not aimed_story(overall=0.99, low=1.3).last(ev.Judged).improved
