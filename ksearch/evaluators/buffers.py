@@ -106,7 +106,7 @@ def canary(slot: Slot) -> Array:
 @cache
 def _pattern(seed: int) -> Array:
     """Bytes that no kernel writes by chance; they differ from tensor to tensor."""
-    return (np.arange(2 * PAGE + MARGIN, dtype=np.uint32) * 2654435761 + seed >> 13).astype(np.uint8)
+    return (np.arange(2 * PAGE + MARGIN, dtype=np.uint32) * 2654435761 + seed % (1 << 32) >> 13).astype(np.uint8)
 
 
 class Poison:

@@ -216,9 +216,10 @@ class Pipeline:
             timer.control = self.around.control(self.run.program)
             try:
                 # Longer turns: what passes beside the calls of a turn matters less.
-                timer.begin(expected_ms, self.around.baseline_ms, 4.0 if self.spec.device == "cuda" else 1.0)
+                longer, most = (4.0, 16) if self.spec.device == "cuda" else (1.0, 8)
+                timer.begin(expected_ms, self.around.baseline_ms, longer)
                 timer.sample()
-                timer.bound(self.options.outside_batch_ms, 8)
+                timer.bound(self.options.outside_batch_ms, most)
             except OtherFailed as error:
                 raise Broken(f"failed in the confirmation: {error}") from error
         return timer

@@ -103,16 +103,16 @@ class Timer:
     def begin(self, candidate_ms: dict[str, float], baseline_ms: dict[str, float], longer: float = 1.0) -> None:
         """Make the buffer sets; the first turns warm up and give the length of a call.
 
-        `longer`: turns of so many times the usual length, where memory allows it.
+        `longer`: so many times the usual number of sets, for queued calls, where memory allows it.
         """
-        target, room = self.bench.options.call_target_ms * longer, self.bench.sets_bytes(len(self.subjects))
+        target, room = self.bench.options.call_target_ms, self.bench.sets_bytes(len(self.subjects))
         for workload in self.bench.spec.workloads:
             if not workload.timed:
                 continue
             slow = max(candidate_ms.get(workload.name, 1.0), 1e-4)
             fast = max(min(slow, baseline_ms.get(workload.name, slow)), 1e-4)
             most = max(2, min(MAX_SETS, room // max(self.bench.set_bytes(workload.axes), 1)))
-            sets = min(most, max(2, math.ceil(target / fast)))
+            sets = min(most, max(2, math.ceil(target * longer / fast)))
             least = LEAST_CALLS if slow < LONG_CALL_MS else 2
             sets = min(most, max(least, sets))
             use = min(sets, max(least, math.ceil(target / math.sqrt(slow * fast))))
@@ -295,9 +295,9 @@ class Timer:
         """Calls on distinct inputs, one after the other in one order, not flushed between."""
         sets = list(range(track.sets))
         per_order_ms = track.median_ms(self.candidate.key) * track.sets
-        start = time.monotonic()
+        start, limit_s = time.monotonic(), QUEUE_S if self.bench.spec.device == "cpu" else 4 * QUEUE_S
         for done in range(max(2, min(most, math.ceil(total_ms / max(per_order_ms, 1e-3))))):
-            if done >= 2 and time.monotonic() - start > QUEUE_S:
+            if done >= 2 and time.monotonic() - start > limit_s:
                 break  # very short calls: drawing their values takes far longer than the calls
             self.fill(track, sets)
             track.turns += 1

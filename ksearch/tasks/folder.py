@@ -104,7 +104,7 @@ def _spec(root: Section, folder: Path, languages: tuple[str, ...]) -> TaskSpec:
     known = {**axes, **constants}
     inputs, outputs = (fmt.read_tensors(root, key, known) for key in ("inputs", "outputs"))
     fmt.check_distinct(root, inputs, outputs, axes)
-    fmt.check_device(root, device, languages, (*inputs, *outputs))
+    fmt.check_device(root, device, languages, inputs, outputs)
     tolerance = fmt.read_tolerances(root, outputs)
     floor = fmt.read_floor(root, known)
     workloads = fmt.read_workloads(root, axes)

@@ -117,17 +117,20 @@ def check_distinct(
             taken[tensor.name] = kind
 
 
-def check_device(root: Section, device: str, languages: tuple[str, ...], tensors: tuple[Tensor, ...]) -> None:
+def check_device(
+    root: Section, device: str, languages: tuple[str, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
+) -> None:
     """Languages and dtypes that this device has."""
     known = LANGUAGES_OF[device]
     for language in languages:
         if language not in known:
             problem = f"{language!r} does not run on device {device!r}"
             root.fail("languages", problem, f"There: {listed(known)}. Or set device = {_other(device)!r}.")
-    for tensor in tensors:
-        if device == "cpu" and tensor.dtype in CUDA_ONLY:
-            problem = f"{tensor.name}: NumPy has no {tensor.dtype}"
-            root.fail("device", problem, 'Set device = "cuda", or use another dtype.')
+    for kind, tensors in (("inputs", inputs), ("outputs", outputs)):
+        for tensor in tensors:
+            if device == "cpu" and tensor.dtype in CUDA_ONLY:
+                fix = 'Set device = "cuda", or use another dtype.'
+                root.table(kind).fail(tensor.name, f"NumPy has no {tensor.dtype}", fix)
 
 
 def _other(device: str) -> str:

@@ -10,12 +10,13 @@ from typing import Any
 import torch
 
 from ksearch.definition import Tolerance
-from ksearch.evaluators.buffers import Layout, Slot, canary
+from ksearch.evaluators.buffers import RENEW, Layout, Slot, canary
 from ksearch.evaluators.compare import Report
 from ksearch.evaluators.gpu import ceilings, judging
 from ksearch.evaluators.gpu.cuda import Cuda, CudaMemory, view
 
 WORDS = 1 << 22  # 64-bit words hashed together
+BLOCK = 1 << 22  # elements of poison made at once
 _NAN = {1: 0x7F, 2: 0x7FC0, 4: 0x7FC0_0000, 8: 0x7FF8_0000_0000_0000}
 _INTEGER = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -70,6 +71,8 @@ class Gpu:
         self.cuda = Cuda()
         self.random = torch.Generator("cuda")
         self.random.manual_seed(self.seed())
+        self.blocks: dict[tuple[torch.dtype, str], torch.Tensor] = {}
+        self.fills = 0
         self.patterns: dict[tuple[int, int], torch.Tensor] = {}
         # Secret weights: whoever does not know them cannot change inputs and keep their sum.
         self.weights = torch.empty(WORDS, dtype=torch.int64, device="cuda").random_(generator=self.random) * 2 + 1
@@ -142,15 +145,30 @@ class Gpu:
             flat.view(torch.uint8).random_(0, 2, generator=self.random)
         elif not target.dtype.is_floating_point:
             flat.view(_INTEGER[target.element_size()]).random_(generator=self.random)
-        elif kind == "nan":
-            bits = flat.view(_INTEGER[target.element_size()])
-            bits.random_(generator=self.random)
-            bits |= 0x7F if target.dtype == torch.float8_e4m3fn else _NAN[target.element_size()]
-        elif target.element_size() == 1:
-            drawn = torch.empty(flat.shape, dtype=torch.float32, device="cuda").normal_(0.5, 3, generator=self.random)
-            flat.copy_(drawn)
         else:
-            flat.normal_(0.5, 3, generator=self.random)
+            self._lay(flat, self._block(target.dtype, kind))
+
+    def _lay(self, flat: torch.Tensor, block: torch.Tensor) -> None:
+        """Fill from one block of random poison, each time from another place in it."""
+        at = -int.from_bytes(os.urandom(4)) % BLOCK - BLOCK
+        while at < flat.numel():
+            part = flat[max(at, 0) : at + BLOCK]
+            part.copy_(block[max(-at, 0) :][: part.numel()])
+            at += BLOCK
+
+    def _block(self, dtype: torch.dtype, kind: str) -> torch.Tensor:
+        self.fills += 1
+        if self.fills % RENEW == 0:
+            self.blocks.clear()
+        if (dtype, kind) not in self.blocks:
+            drawn = torch.empty(BLOCK, dtype=torch.float32, device="cuda").normal_(0.5, 3, generator=self.random)
+            made = drawn.to(dtype)
+            if kind == "nan":
+                bits = made.view(_INTEGER[made.element_size()])
+                bits.random_(generator=self.random)
+                bits |= 0x7F if dtype == torch.float8_e4m3fn else _NAN[made.element_size()]
+            self.blocks[dtype, kind] = made
+        return self.blocks[dtype, kind]
 
     def clearly_equal(self, got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> bool:
         return judging.clearly_equal(got, expected, tolerance)
