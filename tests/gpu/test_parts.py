@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ksearch.definition import Workload
+from ksearch.definition import TaskSpec, Workload
 from ksearch.evaluators.gpu import nvml
 from ksearch.evaluators.gpu.doctor import gpu_checks
 from ksearch.evaluators.local import LocalEvaluator
@@ -111,6 +111,20 @@ print(json.dumps([held, done.query(), 0.025 < time.monotonic() - start < 0.2]))
 def test_the_sandbox_of_a_runner_has_every_rung(evaluator: LocalEvaluator) -> None:
     rungs = set(evaluator.baseline.process.rungs)
     assert {"pid_ns", "mount_ns", "net_ns", "landlock", "seccomp", "no_new_privs", "limits"} <= rungs
+
+
+@pytest.mark.parametrize("sandbox", ["no_namespaces", "limits"])
+def test_a_lower_rung_of_the_sandbox_has_cuda_too(
+    sandbox: str, small: TaskSpec, task: Task, quick: EvaluatorOptions
+) -> None:
+    """What a container gets that may not make name spaces."""
+    with LocalEvaluator(small, task.folder, options=replace(quick, sandbox=sandbox)) as one:
+        measured = one.evaluate(file("softmax_triton.py", "triton"))
+        rungs = set(one.baseline.process.rungs)
+    assert isinstance(measured.evaluation, Evaluation), measured.evaluation
+    assert measured.evaluation.speedup is not None, measured.evaluation.reason
+    assert "pid_ns" not in rungs
+    assert ("landlock" in rungs) == ("seccomp" in rungs) == (sandbox == "no_namespaces")
 
 
 def test_a_runner_sees_neither_the_network_nor_other_processes_nor_the_oracle(evaluator: LocalEvaluator) -> None:
