@@ -7,7 +7,22 @@ from typing import Annotated
 import typer
 
 from ksearch import __version__
-from ksearch.cli import bundle, command, demo, doctor, look, redteam, search, talk, tasks, ui, verify
+from ksearch.cli import (
+    bundle,
+    command,
+    compare,
+    demo,
+    doctor,
+    export,
+    look,
+    redteam,
+    search,
+    talk,
+    tasks,
+    ui,
+    verify,
+    watch,
+)
 from ksearch.cli.boundary import guarded
 
 app = typer.Typer(
@@ -52,8 +67,12 @@ app.command()(search.resume)
 app.command()(look.runs)
 app.command()(look.show)
 app.command()(ui.ui)
+app.command()(watch.watch)
 app.command()(look.status)
 app.command()(look.best)
+app.command()(compare.compare)
+app.command()(export.export)
+app.command("import")(export.import_)
 app.command()(demo.replay)
 app.command()(talk.ask)
 app.command()(talk.tell)
