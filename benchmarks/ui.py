@@ -158,15 +158,15 @@ def browser(place: Path, maker: Maker, seq: int) -> None:
         assert found
         chrome = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = chrome.new_page(viewport={"width": 1440, "height": 900})
-        page.goto(found[0])
-        timed("first visit, log unread: tree is drawn", lambda: page.wait_for_selector("[data-node=n1]", timeout=120_000))
+        page.goto(found[0], wait_until="commit")
+        timed("first visit, log unread: a tree is drawn", lambda: page.wait_for_selector(".line", timeout=120_000))
         timed("until the whole log is read", lambda: page.wait_for_function(
-            "() => !document.querySelector('.notice[role=status]') && document.querySelector('.staircase canvas')",
+            f"() => document.querySelector('nav.tabs a .n')?.textContent === '{maker.nodes}'",
             timeout=120_000))  # fmt: skip
 
         def again() -> None:
-            page.reload()
-            page.wait_for_selector("[data-node=n1]")
+            page.reload(wait_until="commit")
+            page.wait_for_selector(".line")
 
         timed("next visit: tree is drawn", again)
         page.wait_for_selector(".staircase canvas")

@@ -52,6 +52,11 @@ class RunReader:
                 self._polled = time.monotonic()
             return self._seen.seq
 
+    def _look(self) -> None:
+        """Refresh, but leave a long log that is being read to those who ask how far it is."""
+        if self._seen.seq >= self.total or self.error:
+            self.refresh()
+
     def _follow(self, until: float) -> None:
         self.total = self.store.run(self.id).seq
         if self.error or self.total == self._seen.seq:
@@ -102,7 +107,7 @@ class RunReader:
 
     def programs(self, since: int, limit: int) -> dict[str, Any]:
         """Attempts that changed after event `since`, the longest unchanged first."""
-        self.refresh()
+        self._look()
         with self._lock:
             return _page(self._newest(since), since, limit, self._seen.seq)
 
@@ -116,7 +121,7 @@ class RunReader:
 
     def listed(self, name: str, since: int, limit: int) -> dict[str, Any]:
         """Rows of `steps`, `calls`, `spans` or `remarks` that changed after event `since`."""
-        self.refresh()
+        self._look()
         with self._lock:
             kept: list[dict[str, Any]] = getattr(self._seen, name)
             found = [row for row in kept if row["seq"] > since]

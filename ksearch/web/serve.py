@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from ksearch.errors import BadInput
 from ksearch.web.app import make_app
@@ -37,10 +38,21 @@ def listen(place: Place) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((place.host, place.port))
+        sock.listen(100)  # a browser that is quick waits, and is not refused
     except (OSError, OverflowError) as error:
         sock.close()
         raise BadInput(f"cannot listen on {place.host}:{place.port}: {error}. Name another --host or --port") from error
     return sock
+
+
+def server_of(app: ASGIApp) -> uvicorn.Server:
+    """A server with our limits, not yet running."""
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, limit_concurrency=MAX_CONNECTIONS, lifespan="off", ws="none",
+        h11_max_incomplete_event_size=MAX_HEADERS, timeout_keep_alive=10, timeout_graceful_shutdown=1,
+        server_header=False, date_header=False,
+    )  # fmt: skip
+    return uvicorn.Server(config)
 
 
 def serve(desk: Desk, place: Place, started: Callable[[str], None], token: str | None = None) -> None:
@@ -49,12 +61,7 @@ def serve(desk: Desk, place: Place, started: Callable[[str], None], token: str |
         port = sock.getsockname()[1]
         token = token or secrets.token_urlsafe(32)
         rules = Rules.of(token, {*LOOPBACK, place.host, *place.hosts}, port)
-        config = uvicorn.Config(
-            make_app(desk, rules), log_level="warning", access_log=False, limit_concurrency=MAX_CONNECTIONS,
-            h11_max_incomplete_event_size=MAX_HEADERS, timeout_keep_alive=10, timeout_graceful_shutdown=1,
-            server_header=False, date_header=False, ws="none", lifespan="off",
-        )  # fmt: skip
-        server = uvicorn.Server(config)
+        server = server_of(make_app(desk, rules))
         name = f"[{place.host}]" if ":" in place.host else place.host
         started(f"http://{'127.0.0.1' if place.host == '0.0.0.0' else name}:{port}/?token={token}")
         server.run(sockets=[sock])

@@ -93,7 +93,8 @@ export function Staircase({ tries, by = "evaluations", height = 130, version }) 
 function useStaircase(tries, by, version) {
   const kept = useRef(/** @type {any} */ ({}));
   const k = kept.current;
-  if (k.version !== version || k.by !== by) {
+  if (k.version !== version || k.by !== by || k.of !== tries) {
+    k.of = tries;
     k.version = version;
     k.by = by;
     const done = [...tries.values()].filter((t) => t.eval != null).sort((a, b) => a.eval - b.eval);

@@ -14,7 +14,7 @@ const LEAP = 2; // over the best before it
 export function Integrity({ at }) {
   useModel();
   const said = useList("remarks");
-  const found = useMemo(() => doubts(), [model.triesNext, model.tries.size]);
+  const found = useMemo(() => doubts(), [model.triesVersion]);
   const only = at.options.only ?? "open";
   const open = found.filter((d) => d.t.review == null && !d.caught);
   const rows = only === "open" ? open : only === "caught" ? found.filter((d) => d.caught) : only === "reviewed" ? found.filter((d) => d.t.review != null) : found;

@@ -16,6 +16,7 @@ export const model = {
   nodes: /** @type {Map<string, any>} */ (new Map()),
   tries: /** @type {Map<number, any>} */ (new Map()),
   triesNext: 0,
+  triesVersion: 0, // changes when an attempt did
   triesReady: false,
   lists: /** @type {Record<string, List>} */ ({}),
   line: "connecting", // live, lost
@@ -96,8 +97,9 @@ export async function sync() {
   try {
     await pull(mine);
     model.problem = null;
-    if (!isFrozen && !stream && mine === opened) follow();
-    if (model.head && model.seq < model.head.total && !model.head.error) again = true; // a long log is read by and by
+    const behind = model.head && model.seq < model.head.total && !model.head.error; // a long log is read by and by
+    if (behind) again = true;
+    else if (!isFrozen && !stream && mine === opened) follow();
   } catch (error) {
     if (mine === opened) model.problem = String(error.message ?? error);
   }
@@ -117,6 +119,7 @@ async function pull(mine) {
   changed();
   await pages("programs", model.triesNext, mine, (page) => {
     for (const row of page.rows) model.tries.set(row.n, row);
+    if (page.rows.length) model.triesVersion += 1;
     model.triesNext = page.next;
     model.triesReady = !page.more;
   });
@@ -160,7 +163,7 @@ function follow() {
   if (document.hidden || !model.run || !model.head) return;
   stream = new EventSource(`api/${address("stream", { run: model.run, after: model.seq })}`);
   stream.onopen = () => { model.line = "live"; soon(); changed(); };
-  stream.onmessage = soon;
+  stream.onmessage = (e) => { if (Number(e.lastEventId) > model.seq) soon(); };
   stream.onerror = () => { model.line = "lost"; changed(); };
 }
 

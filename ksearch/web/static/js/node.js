@@ -44,7 +44,7 @@ function Facts({ node, cycle, best }) {
 
 /** @param {{id: string, bestId: string|null, until: number|null}} props */
 function Attempts({ id, bestId, until }) {
-  const rows = useMemo(() => [...model.tries.values()].filter((t) => t.node === id && (until == null || (t.done_at ?? t.at) <= until)).sort((a, b) => a.n - b.n), [id, until, model.triesNext, model.tries.size]);
+  const rows = useMemo(() => [...model.tries.values()].filter((t) => t.node === id && (until == null || (t.done_at ?? t.at) <= until)).sort((a, b) => a.n - b.n), [id, until, model.triesVersion]);
   if (!rows.length) return null;
   return html`<div><h3>Attempts</h3><table class="attempts"><thead><tr><th class="num">#</th><th>verdict</th><th class="num" title="over the baseline">speedup</th><th class="num" title="over the parent's program">gain</th><th class="num">time</th></tr></thead><tbody>
     ${rows.slice(-60).map((t) => html`<tr class=${t.improved ? "" : "soft"}><td class="num">${t.program ? html`<a href=${href(model.run, "program", t.program)}>${t.n}</a>` : t.n}</td>

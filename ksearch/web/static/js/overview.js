@@ -14,7 +14,7 @@ export function Overview({ at }) {
   return html`<div class="page"><div class="grid">
     <section class="card c4"><h2>Best program</h2><${Best} head=${head} /></section>
     <section class="card c8"><h2>Best so far <small>over the baseline</small><span class="grow" /><span class="switch">${["evaluations", "time", "money"].map((name) => html`<button class=${by === name ? "on" : ""} onClick=${() => set({ by: name === "evaluations" ? null : name })}>${name}</button>`)}</span></h2>
-      ${head.mix.passed ? html`<${Staircase} tries=${model.tries} by=${by} height=${230} version=${model.triesNext} />` : html`<${Waiting} what="The first program that passes is awaited." since=${head.started_at} />`}</section>
+      ${head.mix.passed ? html`<${Staircase} tries=${model.tries} by=${by} height=${230} version=${model.triesVersion} />` : html`<${Waiting} what="The first program that passes is awaited." since=${head.started_at} />`}</section>
     <section class="card c4"><h2>Budget</h2><div style=${{ display: "grid", gap: "9px" }}>${head.budgets.map((g) => html`<${Gauge} gauge=${g} />`)}</div></section>
     <section class="card c4"><h2>Attempts <small>${count(head.counts.programs)} in all</small></h2><${Mix} mix=${head.mix} /></section>
     <section class="card c4"><h2>At work</h2><${AtWork} head=${head} /></section>

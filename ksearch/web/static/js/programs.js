@@ -16,7 +16,7 @@ export function Programs({ at }) {
   useModel();
   const o = at.options;
   const [query, search] = useState(o.q ?? "");
-  const rows = useMemo(() => chosen(o, query), [model.triesNext, model.tries.size, o.verdict, o.node, o.workload, o.flag, o.sort, o.down, query]);
+  const rows = useMemo(() => chosen(o, query), [model.triesVersion, o.verdict, o.node, o.workload, o.flag, o.sort, o.down, query]);
   const [spot, move] = useState(-1);
   const step = (by) => move(Math.max(0, Math.min(rows.length - 1, spot + by)));
   const open = () => rows[spot]?.program && go(href(model.run, "program", rows[spot].program));

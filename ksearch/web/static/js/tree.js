@@ -80,7 +80,7 @@ function Top({ at }) {
   return html`<section class="stairs" aria-label="best so far">
     <div class="toolbar"><button class="plain small" aria-expanded=${open} onClick=${flip}>${open ? "▾" : "▸"} Best so far, over the baseline</button>
       ${open ? html`<span class="switch small">${["evaluations", "time", "money"].map((name) => html`<button class=${by === name ? "on" : ""} onClick=${() => set({ by: name === "evaluations" ? null : name })}>${name}</button>`)}</span>` : null}</div>
-    ${open ? (model.head.mix.passed ? html`<${Staircase} tries=${model.tries} by=${by} height=${104} version=${model.triesNext} />` : html`<p class="small faint" style=${{ padding: "0 14px 10px" }}>No program has passed yet.</p>`) : null}
+    ${open ? (model.head.mix.passed ? html`<${Staircase} tries=${model.tries} by=${by} height=${104} version=${model.triesVersion} />` : html`<p class="small faint" style=${{ padding: "0 14px 10px" }}>No program has passed yet.</p>`) : null}
   </section>`;
 }
 
