@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from ksearch.codec import decode_event
@@ -122,7 +123,8 @@ def _trees(reader: RunReader, seqs: list[int]) -> Iterator[dict[str, Any]]:
     """For each step of the replay, the nodes that differ from the step before."""
     wanted = iter(sorted(set(seqs)))
     at = next(wanted, None)
-    state = before = State()
+    state = State()
+    before = replace(state, tree={})
     for stored in reader.store.read(reader.id):
         if at is None:
             return
