@@ -32,6 +32,7 @@ def warm_triton() -> None:
 
         CudaUtils()
     os.environ.pop("TRITON_CACHE_DIR", None)
+    tempfile.tempdir = None  # each runner has a folder of its own, named in its TMPDIR
 
 
 def main() -> None:
