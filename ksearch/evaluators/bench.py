@@ -93,15 +93,27 @@ class Bench:
         os.sched_setaffinity(self.oracle.process.pid, self.other_cores)
         fd = sealed(json.dumps(self.spec.to_dict()).encode())
         try:
-            self.oracle.ask({"do": "open", "folder": str(self.folder.resolve())}, [fd])
+            order: wire.Message = {"do": "open", "folder": str(self.folder.resolve())}
+            if self.spec.device == "cpu":
+                order["cores"] = [*self.other_cores, *self.timing_cores]
+            self.oracle.ask(order, [fd])
         finally:
             os.close(fd)
         self.device.about, _ = self.oracle.ask({"do": "about"})
         if self.spec.device == "cpu":
-            self.harness = self.builder.harness()
+            self._open_harness()
         else:
             nvcc = self.options.cuda_compiler
             self.builder.cuda_flags = (*architecture_flags(self.device.about), *runtime_flags(self.device.about, nvcc))
+
+    def _open_harness(self) -> None:
+        self.harness = self.builder.harness()
+        if self.harness is not None:
+            fd = sealed(self.harness.data)
+            try:
+                self.oracle.ask({"do": "harness"}, [fd])
+            finally:
+                os.close(fd)
 
     @property
     def lease(self) -> Path | None:
@@ -158,14 +170,15 @@ class Bench:
             visible=(*self.visible, *above), skip=tuple(skip),
         )  # fmt: skip
 
-    def ceilings(self) -> Ceilings:
-        """What the device can do at most; measured once per machine."""
-        if self._ceilings is None:
+    def ceilings(self, *, again: bool = False) -> Ceilings:
+        """What the device can do at most; measured a few times per machine. `again`: now, and the best counts."""
+        if self._ceilings is None or again:
             folder = machine.cache_folder(self.options.cache)
-            self._ceilings = self.device.cached_ceilings(folder, self.spec)
-            if self._ceilings is None:
+            found = None if again else self.device.cached_ceilings(folder, self.spec)
+            if found is None:
                 answer, _ = self.oracle.ask({"do": "ceilings"})
-                self._ceilings = self.device.keep_ceilings(folder, answer, self.spec)
+                found = self.device.keep_ceilings(folder, answer, self.spec)
+            self._ceilings = found
         return self._ceilings
 
     def close(self) -> None:

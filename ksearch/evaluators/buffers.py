@@ -86,6 +86,11 @@ class BufferSet:
     def marked(self, slot: Slot) -> bool:
         return np.array_equal(self.canary(slot), canary(slot))
 
+    def ranges(self) -> Array:
+        """(address, bytes) of every tensor, as the harness's flush takes them."""
+        start, slots = self.bytes.ctypes.data, (*self.layout.inputs, *self.layout.outputs)
+        return np.array([(start + slot.offset, slot.nbytes) for slot in slots], np.uint64)
+
     def take_fd(self) -> int:
         """The descriptor, to be sent once and closed by the caller; the mapping stays."""
         fd, self.fd = self.fd, -1

@@ -28,7 +28,7 @@ from ksearch.types import Program, Verdict
 SOURCES = (".cpp", ".cc", ".cxx", ".c")
 CUDA_SOURCES = (".cu", *SOURCES)
 MAX_LIBRARY_BYTES = 256 << 20
-_HARNESS = Path(__file__).with_name("harness.cpp")
+_HARNESS = ("harness.cpp", "streams.cpp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ class Builder:
         """The native timing loop; None where there is no compiler, and the loop in Python has to do."""
         if shutil.which(self.options.compiler) is None:
             return None
-        program = Program({"harness.cpp": _HARNESS.read_text()}, "harness.cpp::ksearch_run", "cpp")
+        sources = {name: Path(__file__).with_name(name).read_text() for name in _HARNESS}
+        program = Program(sources, "harness.cpp::ksearch_run", "cpp")
         return self.build_trusted(program, 120.0)
 
     def build_trusted(self, program: Program, limit_s: float) -> Built:
@@ -102,7 +103,7 @@ class Builder:
                     self.version(program.language),
                     platform.machine(),
                     machine.cpu_model(),
-                    *self._flags(program.language),
+                    *self.flags(program.language),
                 ]
             ).encode()
         ).hexdigest()
@@ -127,7 +128,7 @@ class Builder:
         with self.slots, tempfile.TemporaryDirectory(prefix="ksearch-build-") as folder:
             return self._build(program, Path(folder).resolve(), limit_s)
 
-    def _flags(self, language: str) -> list[str]:
+    def flags(self, language: str) -> list[str]:
         if language == "cuda":
             return [*self.options.cuda_flags, *self.cuda_flags]
         return [*self.options.compiler_flags, *(["-fopenmp"] if self.threads > 1 else [])]
@@ -140,7 +141,7 @@ class Builder:
             names = ", ".join(program.sources)
             raise BuildFailed(Verdict.COMPILE_ERROR, f"no {' or '.join(endings)} file among: {names}")
         compiler = self.options.cuda_compiler if cuda else self.options.compiler
-        return (compiler, *self._flags(program.language), "-I.", *files, "-o", "program.so")
+        return (compiler, *self.flags(program.language), "-I.", *files, "-o", "program.so")
 
     def _build(self, program: Program, folder: Path, limit_s: float) -> Built:
         command = self._command(program)

@@ -11,7 +11,7 @@ import numpy as np
 from ksearch.definition import Tolerance
 
 Array = np.ndarray[Any, Any]
-CHUNK = 1 << 20  # elements looked at together, so that a comparison never needs much memory
+CHUNK = 1 << 14  # elements looked at together: what is made of them stays in the second-level cache
 
 
 @dataclass(slots=True)
@@ -81,9 +81,9 @@ def clearly_equal(got: Array, expected: Array, tolerance: Tolerance) -> bool:
     flat, wanted = got.reshape(-1), expected.reshape(-1)
     square = scale = 0.0
     with np.errstate(all="ignore"):
-        for start in range(0, flat.size, CHUNK // 4):
-            b = wanted[start : start + CHUNK // 4]
-            difference = flat[start : start + CHUNK // 4] - b
+        for start in range(0, flat.size, CHUNK):
+            b = wanted[start : start + CHUNK]
+            difference = flat[start : start + CHUNK] - b
             square += float(np.dot(difference, difference))
             scale += float(np.dot(b, b))
             limit = np.abs(b)
@@ -104,6 +104,9 @@ def _chunk(
         count = float(np.count_nonzero(bad))
         report.max_abs = max(report.max_abs, 1.0 if count else 0.0)
         return bad, np.zeros(got.shape, bool), count, float(got.size)
+    quick = _finite_chunk(got, expected, tolerance, report)
+    if quick is not None:
+        return quick
     with np.errstate(all="ignore"):
         # What overflows the output's own type is expected as infinity.
         wanted = expected.astype(got.dtype) if got.dtype.kind == "f" else expected
@@ -124,6 +127,29 @@ def _chunk(
         ratio = np.divide(difference, size, out=np.zeros_like(size), where=nonzero)
         report.max_rel = max(report.max_rel, float(ratio.max(initial=0.0)))
         return bad, odd, float(np.dot(difference, difference)), float(np.dot(size, size))
+
+
+def _finite_chunk(
+    got: Array, expected: Array, tolerance: Tolerance, report: Report
+) -> tuple[Array, Array, float, float] | None:
+    """`_chunk` where everything is finite and nothing overflows the output's own type: a third of the work."""
+    with np.errstate(all="ignore"):
+        wanted = expected.astype(np.float64)
+        difference = got.astype(np.float64)
+        difference -= wanted
+        square = float(np.dot(difference, difference))
+        size = np.abs(wanted, out=wanted)
+        most = float(np.finfo(got.dtype).max) if got.dtype.kind == "f" else math.inf
+        if not math.isfinite(square) or not float(size.max(initial=0.0)) <= most:
+            return None
+        np.abs(difference, out=difference)
+        bad = difference > tolerance.atol + tolerance.rtol * size
+        report.max_abs = max(report.max_abs, float(difference.max(initial=0.0)))
+        scale = float(np.dot(size, size))
+        np.divide(difference, size, out=difference, where=size > 0)
+        difference[size == 0] = 0.0
+        report.max_rel = max(report.max_rel, float(difference.max(initial=0.0)))
+        return bad, np.zeros(bad.shape, bool), square, scale
 
 
 def _note(

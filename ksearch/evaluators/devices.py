@@ -95,11 +95,16 @@ class CpuDevice:
         return _CPU_SETS_BYTES
 
     def cached_ceilings(self, folder: Path, spec: TaskSpec) -> Ceilings | None:
-        return ceilings.cached(folder)
+        """None also where too few runs were taken yet: the next one may find a quieter machine."""
+        found = ceilings.cached(folder)
+        return found if found is not None and found.flushed and found.runs >= ceilings.RUNS else None
 
     def keep_ceilings(self, folder: Path, found: Mapping[str, Any], spec: TaskSpec) -> Ceilings:
-        ceilings.keep(folder, found)
-        return ceilings.parse(found)
+        best, known = ceilings.parse(found), ceilings.cached(folder)
+        if known is not None:
+            best = best.joined(known)
+        ceilings.keep(folder, best)
+        return best
 
     def state(self) -> dict[str, Any]:
         return {}

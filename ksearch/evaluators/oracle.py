@@ -6,6 +6,7 @@ values are computed before the inputs are written to where a runner can see them
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
@@ -13,22 +14,21 @@ import socket
 import sys
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ksearch.definition import TaskSpec, Tensor, Tolerance
-from ksearch.evaluators import linux, wire
-from ksearch.evaluators.buffers import Layout, lay_out
-from ksearch.evaluators.compare import Report
-from ksearch.evaluators.host import Host, Memory, Set, declared
+from ksearch.definition import TaskSpec
+from ksearch.evaluators import ceilings, linux, wire
+from ksearch.evaluators.buffers import lay_out
+from ksearch.evaluators.host import Host, Memory, declared
+from ksearch.evaluators.judge import Filled, Group, Judge
 
 Array = Any  # of the device: numpy.ndarray or torch.Tensor
-EXACT = Tolerance(0.0, 0.0, 0.0)
-LATE_WAIT_S = 0.02
-PAST = 6
+LARGE_BYTES, MOST_THREADS = 256 << 10, 8  # smaller inputs are drawn faster by one thread
+CASES_BYTES = 256 << 20  # larger sets of awkward cases are drawn again for each of them
 PAST_BYTES = 16 << 20  # larger expected values are not kept to recognise stale outputs
 
 
@@ -36,29 +36,7 @@ class TaskFault(Exception):
     """The task's own code is at fault: its reference raised, or gave something else than declared."""
 
 
-@dataclass(slots=True)
-class Filled:
-    """What the oracle knows of one filled set."""
-
-    seed: str = ""
-    inputs: list[Any] = field(default_factory=list)  # what the device keeps of them
-    awkward: int | None = None
-    expected: dict[str, Array] | None = None
-    kept: list[Array] = field(default_factory=list)  # outputs as they were when judged
-
-
-@dataclass(slots=True)
-class Group:
-    """The buffer sets of one runner for one workload."""
-
-    axes: dict[str, int]
-    layout: Layout
-    sets: list[Set]
-    filled: list[Filled]
-    past: deque[dict[str, Array]] = field(default_factory=lambda: deque(maxlen=PAST))  # expected, of earlier fills
-
-
-class Oracle:
+class Oracle(Judge):
     def __init__(self, spec: TaskSpec, folder: Path, memory: Memory) -> None:
         self.spec, self.memory = spec, memory
         scope = _load(folder / "reference.py")
@@ -67,6 +45,21 @@ class Oracle:
         self.awkward: Callable[..., list[dict[str, Array]]] | None = scope.get("awkward")
         self.groups: dict[str, Group] = {}
         self.reference_s = 0.0
+        self.native: ctypes.CDLL | None = None  # the harness: our own code, compiled
+        self.pool: ThreadPoolExecutor | None = None
+        self._counts: dict[tuple[Any, ...], int] = {}
+        self._cases: tuple[int, dict[str, int], list[dict[str, Array]]] = (0, {}, [])
+
+    def help(self, cores: Sequence[int]) -> None:
+        """Fill large sets in threads on these cores, which nobody else needs meanwhile: runners are stopped."""
+        if len(cores) > 1:
+            self.pool = ThreadPoolExecutor(min(len(cores), MOST_THREADS), initializer=lambda: _settle(cores))
+
+    def harness(self, order: wire.Message, fds: list[int]) -> wire.Message:
+        """Take our own compiled code: flushing caches, and measuring ceilings."""
+        self.native = ctypes.CDLL(f"/proc/self/fd/{fds[0]}")
+        os.close(fds[0])
+        return {}
 
     # --- buffers
 
@@ -100,26 +93,35 @@ class Oracle:
     def fill(self, order: wire.Message) -> wire.Message:
         """Fresh values for set number i of every key; the same values for all of them.
 
-        `expect`: for which sets the reference is computed. `source`: draw, or awkward number n.
+        `expect`: for which sets the reference is computed. `awkward`: number of the case, instead of drawn values.
+        `flush`: put everything out of all caches afterwards.
         """
-        groups = [self.groups[k] for k in order["keys"]]
-        source = order.get("awkward")
-        for index in order["sets"]:
-            seed = self.memory.seed()
-            inputs = self._draw(groups[0].axes, seed, source)
-            expected = self._expect(inputs, groups[0].axes) if index in order["expect"] else None
-            for group in groups:
-                _remember(group, group.filled[index])
-                kept = self.memory.keep(list(inputs.values()))
-                group.filled[index] = Filled(f"{seed:032x}", kept, source, expected)
-                self._write(group, index, list(inputs.values()), order["poison"])
+        groups, indices = [self.groups[k] for k in order["keys"]], order["sets"]
+        large = sum(s.nbytes for s in groups[0].layout.inputs) >= LARGE_BYTES
+        if self.pool is not None and large and len(indices) > 1 and order.get("awkward") is None:
+            list(self.pool.map(lambda index: self._fill(groups, index, order), indices))
+        else:
+            for index in indices:
+                self._fill(groups, index, order)
         return {"reference_s": self.reference_s}
+
+    def _fill(self, groups: list[Group], index: int, order: wire.Message) -> None:
+        axes, case = groups[0].axes, order.get("awkward")
+        seed, inputs = self._fresh(axes) if case is None else self._case(axes, case)
+        expected = self._expect(inputs, axes) if index in order["expect"] else None
+        for group in groups:
+            _remember(group, group.filled[index])
+            kept = self.memory.keep(list(inputs.values()))
+            group.filled[index] = Filled(f"{seed:032x}", kept, case, expected)
+            self._write(group, index, list(inputs.values()), order["poison"])
+            self._flush(group, index, order)
 
     def again(self, order: wire.Message) -> wire.Message:
         """The values of these sets once more, with outputs poisoned anew; what was judged is kept."""
         group = self.groups[order["key"]]
         for index in order["sets"]:
             self._write(group, index, self._once_more(group, group.filled[index]), order["poison"])
+            self._flush(group, index, order)
         return {}
 
     def _once_more(self, group: Group, filled: Filled) -> Sequence[Array]:
@@ -131,21 +133,48 @@ class Oracle:
             raise TaskFault("inputs() gave other values for the same seed: draw from the given generator only")
         return drawn
 
+    def _flush(self, group: Group, index: int, order: wire.Message) -> None:
+        if order.get("flush") and self.native is not None:
+            ranges = group.sets[index].ranges()  # type: ignore[attr-defined]  # only asked for on CPUs
+            self.native.ksearch_flush(ctypes.c_void_p(ranges.ctypes.data), len(ranges))
+
     def count_awkward(self, order: wire.Message) -> wire.Message:
         if self.awkward is None:
             return {"count": 0}
-        cases = self._call("awkward", self.awkward, order["axes"], self.memory.generator(0))
+        key = tuple(order["axes"].items())
+        if key not in self._counts:
+            self._counts[key] = len(self._draw_cases(dict(order["axes"]), 0))
+        return {"count": self._counts[key]}
+
+    def _draw_cases(self, axes: dict[str, int], seed: int) -> list[dict[str, Array]]:
+        assert self.awkward is not None
+        cases = self._call("awkward", self.awkward, dict(axes), self.memory.generator(seed))
         if not isinstance(cases, list):
             raise TaskFault(f"awkward() must return a list, got {type(cases).__name__}")
-        return {"count": len(cases)}
+        return cases
+
+    def _case(self, axes: dict[str, int], number: int) -> tuple[int, dict[str, Array]]:
+        """(seed, awkward case `number`). All cases are drawn at once: kept from the first to the last of them."""
+        seed, key, cases = self._cases
+        if number == 0 or key != axes or number >= len(cases):
+            seed = self.memory.seed()
+            cases = self._draw_cases(axes, seed)
+        found = self._declared(cases[number], axes)
+        small = sum(a.nbytes for case in cases for a in case.values()) <= CASES_BYTES
+        self._cases = (seed, dict(axes), cases) if small and number + 1 < len(cases) else (0, {}, [])
+        return seed, found
+
+    def _fresh(self, axes: dict[str, int]) -> tuple[int, dict[str, Array]]:
+        seed = self.memory.seed()
+        return seed, self._draw(axes, seed, None)
 
     def _draw(self, axes: dict[str, int], seed: int, awkward: int | None) -> dict[str, Array]:
-        rng = self.memory.generator(seed)
-        if awkward is None:
-            values = self._call("inputs", self.make_inputs, dict(axes), rng)
-        else:
-            assert self.awkward is not None
-            values = self._call("awkward", self.awkward, dict(axes), rng)[awkward]
+        if awkward is not None:
+            return self._declared(self._draw_cases(axes, seed)[awkward], axes)
+        values = self._call("inputs", self.make_inputs, dict(axes), self.memory.generator(seed))
+        return self._declared(values, axes)
+
+    def _declared(self, values: Any, axes: dict[str, int]) -> dict[str, Array]:
         try:
             return declared(self.memory, "inputs", values, self.spec.inputs, self.spec.names(axes))
         except ValueError as error:
@@ -189,111 +218,8 @@ class Oracle:
         for slot in (*group.layout.inputs, *group.layout.outputs):
             target.mark(slot)
 
-    # --- judging
-
-    def judge(self, order: wire.Message) -> wire.Message:
-        """Look at the outputs of these sets. `peer`: key whose outputs stand in where no reference was computed.
-
-        Answers with the first fault, if any, and the largest errors seen.
-        """
-        group, peer = self.groups[order["key"]], self.groups.get(order.get("peer", ""))
-        off, worst = set(order.get("off", ())), {"max_abs": 0.0, "max_rel": 0.0, "norm": 0.0, "exact": 0}
-        for index in order["sets"]:
-            fault = self._intact(group, index, off) or self._right(group, index, peer, off, worst)
-            if fault:
-                return {"fault": {**fault, "set": index, "seed": group.filled[index].seed}, **worst}
-            if order.get("keep"):
-                filled = group.filled[index]
-                filled.kept = [self.memory.copy(group.sets[index].array(s)) for s in group.layout.outputs]
-        return {"fault": None, **worst}
-
-    def _intact(self, group: Group, index: int, off: set[str]) -> wire.Message | None:
-        one, filled = group.sets[index], group.filled[index]
-        for slot, values in zip(group.layout.inputs, filled.inputs, strict=True):
-            if "input_hash" in off or slot.tensor.mutable:
-                continue
-            if not self.memory.unchanged(one.array(slot), values):
-                return _fault("input_changed", f"input {slot.tensor.name} was changed; write to outputs only")
-        for slot in (*group.layout.inputs, *group.layout.outputs):
-            if "canary" not in off and not one.marked(slot):
-                return _fault("runtime_error", f"wrote past the end of {slot.tensor.name}")
-        return None
-
-    def _right(
-        self, group: Group, index: int, peer: Group | None, off: set[str], worst: dict[str, float]
-    ) -> wire.Message | None:
-        expected, slack = group.filled[index].expected, 1.0
-        slots = {s.tensor.name: s for s in group.layout.outputs}
-        slots |= {s.tensor.name: s for s in group.layout.inputs if expected and s.tensor.name in expected}
-        for name, slot in slots.items():
-            got = group.sets[index].array(slot)
-            if expected is not None:
-                wanted = expected[name]
-                worst["exact"] += 1
-            elif peer is not None:
-                wanted, slack = peer.sets[index].array(slot), 2.0  # both may be off by the tolerance
-            else:
-                continue
-            if expected is None and self.memory.clearly_equal(got, wanted, self._tolerance(slot.tensor, slack)):
-                continue
-            report = self._compare(slot.tensor, got, wanted, slack, off)
-            worst["max_abs"] = max(worst["max_abs"], report.max_abs)
-            worst["max_rel"] = max(worst["max_rel"], report.max_rel)
-            if expected is not None:
-                worst["norm"] = max(worst["norm"], report.norm)
-            if report.verdict != "passed":
-                return self._explain(group, index, name, report, off)
-        return None
-
-    def _compare(self, tensor: Tensor, got: Array, wanted: Array, slack: float, off: set[str]) -> Report:
-        return self.memory.compare(
-            got, wanted, self._tolerance(tensor, slack),
-            elementwise="elementwise" not in off, norm="norm" not in off, non_finite="non_finite" not in off,
-        )  # fmt: skip
-
-    def _tolerance(self, tensor: Tensor, slack: float) -> Tolerance:
-        given = self.spec.tolerance.get(tensor.dtype, EXACT)
-        return Tolerance(given.rtol * slack, given.atol * slack, given.norm * slack)
-
-    def _explain(self, group: Group, index: int, name: str, report: Report, off: set[str]) -> wire.Message:
-        """A wrong output may have a better name: another call's result, or one that was still being written."""
-        slot = next(s for s in (*group.layout.outputs, *group.layout.inputs) if s.tensor.name == name)
-        got = group.sets[index].array(slot)
-        if "late_write" not in off:
-            before = self.memory.copy(got)
-            time.sleep(LATE_WAIT_S)
-            if not self.memory.same(before, got):
-                return _fault("late_write", f"{name} was still being written after the call had returned")
-        others = [f.expected for n, f in enumerate(group.filled) if n != index and f.expected is not None]
-        for wanted in [] if "stale_output" in off else [*others, *group.past]:
-            if self._compare(slot.tensor, got, wanted[name], 1.0, off).verdict == "passed":
-                text = f"{name} holds the result of another call: an output was cached or its buffer reused"
-                return _fault("stale_output", text)
-        return _fault(report.verdict, report.reason(name))
-
-    def repeat(self, order: wire.Message) -> wire.Message:
-        """Outputs of these sets now, against what was kept of the first time with the same inputs."""
-        group, off = self.groups[order["key"]], set(order.get("off", ()))
-        for index in order["sets"]:
-            for slot, kept in zip(group.layout.outputs, group.filled[index].kept, strict=True):
-                report = self._compare(slot.tensor, group.sets[index].array(slot), kept, 2.0, off)
-                if report.verdict != "passed":
-                    text = f"two runs on the same inputs differ: {report.reason(slot.tensor.name)}"
-                    return {"fault": {**_fault(report.verdict, text), "set": index}}
-        return {"fault": None}
-
-    def late(self, order: wire.Message) -> wire.Message:
-        """Have outputs changed since they were judged and kept?"""
-        group = self.groups[order["key"]]
-        for index in order["sets"]:
-            for slot, kept in zip(group.layout.outputs, group.filled[index].kept, strict=False):
-                if not self.memory.same(group.sets[index].array(slot), kept):
-                    text = f"{slot.tensor.name} changed after it had been judged: something still writes to it"
-                    return {"fault": {**_fault("late_write", text), "set": index}}
-        return {"fault": None}
-
     def ceilings(self, _: wire.Message) -> wire.Message:
-        return self.memory.ceilings()
+        return self.memory.ceilings() if self.native is None else ceilings.measure(self.native)
 
     def about(self, _: wire.Message) -> wire.Message:
         """What the device is and how it is; on a GPU also a proof that it still computes."""
@@ -309,13 +235,14 @@ def _remember(group: Group, filled: Filled) -> None:
         group.past.append(filled.expected)
 
 
+def _settle(cores: Sequence[int]) -> None:
+    with suppress(OSError):
+        os.sched_setaffinity(0, cores)  # of the calling thread alone
+
+
 def _is_memory(error: BaseException) -> bool:
     """torch has a class of its own, which is no MemoryError."""
     return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-
-
-def _fault(verdict: str, reason: str) -> wire.Message:
-    return {"verdict": verdict, "reason": reason}
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -361,7 +288,10 @@ def _answer(
             with os.fdopen(fds[0], "rb") as file:
                 spec = TaskSpec.from_dict(json.load(file))
             oracles.append(make(spec, Path(order["folder"])))
+            oracles[0].help(order.get("cores", ()))
             return {}, []
+        if order["do"] == "harness":
+            return oracles[0].harness(order, fds), []
         if order["do"] == "sets":
             return oracles[0].sets(order)
         answer: wire.Message = getattr(oracles[0], order["do"])(order)

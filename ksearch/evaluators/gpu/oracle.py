@@ -9,7 +9,7 @@ import torch
 from ksearch.evaluators import oracle, wire
 from ksearch.evaluators.gpu import judging
 from ksearch.evaluators.gpu.memory import Gpu
-from ksearch.evaluators.oracle import Group
+from ksearch.evaluators.judge import Group
 
 
 class GpuOracle(oracle.Oracle):
