@@ -108,6 +108,21 @@ class ConditionsForm(Strict):
     boost: str
 
 
+class GpuForm(Strict):
+    """The GPU as it was when the last program had been measured; null where the driver does not tell."""
+
+    name: str
+    driver: str
+    torch: str
+    cuda: str
+    sm_mhz: int | None
+    memory_mhz: int | None
+    max_sm_mhz: int | None
+    temperature_c: int | None
+    power_w: Annotated[float, Field(ge=0)] | None
+    throttle_reasons: int | None
+
+
 class MachineForm(Strict):
     cpu: str
     cores: int
@@ -115,6 +130,7 @@ class MachineForm(Strict):
     architecture: str
     kernel: str
     last_level_cache_bytes: int
+    gpu: GpuForm | None = None  # of tasks for GPUs
     before: ConditionsForm
     after: ConditionsForm
 

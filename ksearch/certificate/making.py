@@ -19,6 +19,10 @@ from ksearch.evaluators import machine
 from ksearch.types import Evaluation, Program, Ratio, WorkloadResult
 
 Body = dict[str, Any]
+_GPU = (
+    "name", "driver", "torch", "cuda", "sm_mhz", "memory_mhz", "max_sm_mhz", "temperature_c", "power_w",
+    "throttle_reasons",
+)  # fmt: skip
 _MACHINE = ("cpu", "cores", "architecture", "kernel", "last_level_cache_bytes")
 
 
@@ -55,7 +59,7 @@ def make(setup: Setup, taken: Sequence[Taken], before: Conditions, after: Condit
         "baseline": spec.baseline.id,
         "against": [p.id for p in setup.against],
         "results": [_result(setup, t) for t in taken],
-        "machine": _machine(before, after),
+        "machine": {**_machine(before, after), "gpu": _gpu(taken)},
         "toolchain": _toolchain(setup),
         "method": {
             "pairs": numbers.PAIRS, "centre": numbers.CENTRE, "interval": numbers.INTERVAL,
@@ -92,6 +96,14 @@ def _machine(before: Conditions, after: Conditions) -> Body:
     for one in conditions.values():
         one["clocks_mhz"] = list(one["clocks_mhz"])
     return {**body, "cores": os.cpu_count() or 1, "usable_cores": usable_cores(), **conditions}
+
+
+def _gpu(taken: Sequence[Taken]) -> Body | None:
+    """None for tasks on a CPU."""
+    found = taken[-1].record.get("gpu") if taken else None
+    if not found:
+        return None
+    return {name: found.get(name) for name in _GPU} | {name: found.get(name) or "" for name in _GPU[:4]}
 
 
 def _toolchain(setup: Setup) -> Body:

@@ -63,6 +63,7 @@ def _used(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield known[node.id], node.lineno
         elif isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
             yield "numpy.matmul", node.lineno
+            yield "torch.matmul", node.lineno
 
 
 def _dotted(node: ast.expr, known: dict[str, str]) -> str:
