@@ -77,8 +77,7 @@ def verify(
     options = effort.options
     with LocalEvaluator(task.spec, task.folder, options=options) as evaluator:
         taken = [_taken(evaluator, program, against, say) for program in _distinct(programs)]
-        compiler = evaluator.compiler_version()
-    flags = [*options.compiler_flags, *(["-fopenmp"] if task.spec.threads > 1 else [])]
+        compiler, flags = evaluator.compiler_version(), evaluator.compiler_flags()
     setup = Setup(task.spec, against, compiler, flags, options.time_budget_s, options.confirm_budget_s)
     body = make(setup, taken, before, read_conditions())
     data = seal(body)

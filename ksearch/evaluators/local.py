@@ -162,7 +162,19 @@ class LocalEvaluator:
         return Measured(evaluation, record.make(self, run, evaluation))
 
     def compiler_version(self) -> str:
-        return self.bench.builder.version("cuda" if self.spec.device == "cuda" else "cpp")
+        try:
+            return self.bench.builder.version(self._compiled())
+        except EvaluatorError:
+            if self.spec.device == "cpu":
+                raise
+            return ""  # a GPU has languages that need no compiler of ours
+
+    def compiler_flags(self) -> list[str]:
+        """What programs are compiled with."""
+        return self.bench.builder.flags(self._compiled())
+
+    def _compiled(self) -> str:
+        return "cuda" if self.spec.device == "cuda" else "cpp"
 
     def _restart(self) -> None:
         """After a failure of our own nothing is trusted to be sound."""
