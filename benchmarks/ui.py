@@ -30,8 +30,16 @@ from ksearch.web.strict import dumps
 
 SHAPES = tuple(f"rows={2**i},cols={2 ** (14 - i)}" for i in range(2, 10))
 CHROMIUM = "/usr/bin/chromium"
-FLAGS = ("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-         "--disable-component-update --disable-sync").split()  # fmt: skip
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 class Maker:
@@ -56,29 +64,35 @@ class Maker:
             yield from self._cycle(f"n{number}", each + (number <= extra))
             parents.append(f"n{number}")
 
-    def _tick(self) -> float:
+    def tick(self) -> float:
         self.at += 3.0
         return self.at
 
     def _ask(self, kind: Kind, node: str, program: str | None = None) -> Iterator[ev.Event]:
         self.request = Request(f"r{self.asked}", kind, node, program, why="closed" if kind is Kind.PLAN else "")
         self.asked += 1
-        yield ev.Asked(at=self._tick(), request=self.request)
-        yield ev.Leased(at=self._tick(), request_id=self.request.id, holder=self.holder, deadline=self.at + 600)
+        yield ev.Asked(at=self.tick(), request=self.request)
+        yield ev.Leased(at=self.tick(), request_id=self.request.id, holder=self.holder, deadline=self.at + 600)
 
     def _received(self) -> ev.Event:
         sha = hashlib.sha256(self.request.id.encode()).hexdigest()
-        return ev.Received(at=self._tick(), request_id=self.request.id, raw=sha, cost=Cost(2500, 0.01), model="writer",
-                           finish="stop")  # fmt: skip
+        return ev.Received(
+            at=self.tick(), request_id=self.request.id, raw=sha, cost=Cost(2500, 0.01), model="writer", finish="stop"
+        )
 
     def _plan(self, after: str, parent: str, made: int, count: int) -> Iterator[ev.Event]:
         yield from self._ask(Kind.PLAN, after)
         yield self._received()
         edits = tuple(
-            Insert(parent, Action(f"action {i}: tile the loop by {2 ** (i % 7)}", "why " * 20, 1 + i % 5, 1.2), 0.5, id=f"n{i}")
+            Insert(
+                parent,
+                Action(f"action {i}: tile the loop by {2 ** (i % 7)}", "why " * 20, 1 + i % 5, 1.2),
+                0.5,
+                id=f"n{i}",
+            )
             for i in range(made + 1, made + count + 1)
         )
-        yield ev.Planned(at=self._tick(), request_id=self.request.id, edits=edits, assessment="it pays " * 10)
+        yield ev.Planned(at=self.tick(), request_id=self.request.id, edits=edits, assessment="it pays " * 10)
 
     def _cycle(self, node: str, attempts: int) -> Iterator[ev.Event]:
         last: Evaluation | None = None
@@ -86,18 +100,31 @@ class Maker:
             yield from self._ask(Kind.WRITE, node)
             yield self._received()
             program = hashlib.sha256(f"{node}/{index}".encode()).hexdigest()
-            yield ev.Written(at=self._tick(), request_id=self.request.id, program_id=program)
+            yield ev.Written(at=self.tick(), request_id=self.request.id, program_id=program)
             yield from self._ask(Kind.EVALUATE, node, program)
             done = self._measured(program)
-            yield ev.Evaluated(at=self._tick(), request_id=self.request.id, evaluation=done)
+            yield ev.Evaluated(at=self.tick(), request_id=self.request.id, evaluation=done)
             new_best = done.speedup is not None and done.speedup.value > self.best
             if done.speedup and new_best:
                 self.best = done.speedup.value
-            yield ev.Judged(at=self._tick(), node_id=node, attempt=index, improved=bool(done.speedup), beats_parent=new_best,
-                            new_best=new_best, versus_parent=done.speedup)  # fmt: skip
+            yield ev.Judged(
+                at=self.tick(),
+                node_id=node,
+                attempt=index,
+                improved=bool(done.speedup),
+                beats_parent=new_best,
+                new_best=new_best,
+                versus_parent=done.speedup,
+            )
             last = done if done.speedup else last
-        yield ev.CycleClosed(at=self._tick(), node_id=node, reason="stagnation", program_id=last.program_id if last else None,
-                             speedup=last.speedup if last else None, gain=last.speedup if last else None)  # fmt: skip
+        yield ev.CycleClosed(
+            at=self.tick(),
+            node_id=node,
+            reason="stagnation",
+            program_id=last.program_id if last else None,
+            speedup=last.speedup if last else None,
+            gain=last.speedup if last else None,
+        )
 
     def _measured(self, program: str) -> Evaluation:
         draw = int(program[:8], 16) / 2**32
@@ -105,7 +132,9 @@ class Maker:
             return Evaluation(program, Verdict.WRONG_VALUES, "12 values off", "check", log="x" * 300)
         value = 0.5 + self.asked / 15000 + draw
         results = tuple(
-            WorkloadResult(s, Verdict.PASSED, latency_ms=1 / value, baseline_ms=1.0, floor_ms=0.1, speedup=_ratio(value))
+            WorkloadResult(
+                s, Verdict.PASSED, latency_ms=1 / value, baseline_ms=1.0, floor_ms=0.1, speedup=_ratio(value)
+            )
             for s in SHAPES
         )
         return Evaluation(program, Verdict.PASSED, "", "time", 1 / value, _ratio(value), workloads=results, seconds=2.0)
@@ -145,7 +174,8 @@ def server(place: Path, seq: int) -> None:
         timed("tree in the middle of the log", lambda: dumps(reader.tree_at(seq // 2)))
         timed("tree one edit on", lambda: dumps(reader.tree_at(seq // 2 + 60, seq // 2)))
         timed("events: a page of 200 from the middle", lambda: reader.events(seq // 2, 200))
-        print(f"{'memory of this process at its peak':<52} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:9.0f} MB")
+        peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(f"{'memory of this process at its peak':<52} {peak_kib / 1024:9.0f} MB")
 
 
 def browser(place: Path, maker: Maker, seq: int) -> None:
@@ -160,9 +190,12 @@ def browser(place: Path, maker: Maker, seq: int) -> None:
         page = chrome.new_page(viewport={"width": 1440, "height": 900})
         page.goto(found[0], wait_until="commit")
         timed("first visit, log unread: a tree is drawn", lambda: page.wait_for_selector(".line", timeout=120_000))
-        timed("until the whole log is read", lambda: page.wait_for_function(
-            f"() => document.querySelector('nav.tabs a .n')?.textContent === '{maker.nodes}'",
-            timeout=120_000))  # fmt: skip
+        timed(
+            "until the whole log is read",
+            lambda: page.wait_for_function(
+                f"() => document.querySelector('nav.tabs a .n')?.textContent === '{maker.nodes}'", timeout=120_000
+            ),
+        )
 
         def again() -> None:
             page.reload(wait_until="commit")
@@ -181,10 +214,15 @@ def browser(place: Path, maker: Maker, seq: int) -> None:
 
 def update(page: Any, store: Store, maker: Maker, seq: int) -> None:
     """The count in the tab is what changes wherever the new action is drawn."""
-    event = ev.Commanded(at=maker._tick(), author="bench", command=ev.AddAction("root", Action("new"), 0.5, f"n{maker.nodes + 1}"))
-    page.evaluate("""(wanted) => { window.seen = new Promise((done) => { const look = () =>
+    event = ev.Commanded(
+        at=maker.tick(), author="bench", command=ev.AddAction("root", Action("new"), 0.5, f"n{maker.nodes + 1}")
+    )
+    page.evaluate(
+        """(wanted) => { window.seen = new Promise((done) => { const look = () =>
       document.querySelector('nav.tabs a .n').textContent === wanted ? done(Date.now()) : requestAnimationFrame(look);
-      look(); }); return 0; }""", str(maker.nodes + 1))  # fmt: skip
+      look(); }); return 0; }""",
+        str(maker.nodes + 1),
+    )
     start = time.time()
     store.append("big", seq, [encode_event(event)])
     seen = page.evaluate("() => Promise.race([window.seen, new Promise((done) => setTimeout(done, 20000, 0))])")
@@ -192,9 +230,11 @@ def update(page: Any, store: Store, maker: Maker, seq: int) -> None:
 
 
 def frames(page: Any) -> None:
-    script = """async () => { const box = document.querySelector('.virtual'); const gaps = []; let last = performance.now();
+    script = """async () => { const box = document.querySelector('.virtual');
+      const gaps = []; let last = performance.now();
       for (let i = 0; i < 90; i++) { box.scrollTop += 400; await new Promise(requestAnimationFrame);
-        const now = performance.now(); gaps.push(now - last); last = now; } gaps.sort((a, b) => a - b); return gaps[81]; }"""
+        const now = performance.now(); gaps.push(now - last); last = now; }
+      gaps.sort((a, b) => a - b); return gaps[81]; }"""
     print(f"{'scrolling the tree: nine frames in ten within':<52} {page.evaluate(script):9.0f} ms")
 
 

@@ -72,5 +72,7 @@ def ui(
         desk = Desk(viewed, name, speak, author or opt.login_name())
         try:
             serve(desk, Place(host, port, tuple(called or ())), started)
+        except KeyboardInterrupt:
+            say("ended")
         finally:
             desk.close()

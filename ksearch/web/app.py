@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +18,8 @@ from ksearch.web.compare import heat_map
 from ksearch.web.desk import Desk, status_of
 from ksearch.web.detail import program_detail, sources
 from ksearch.web.security import Guard, Rules
-from ksearch.web.stream import MAX_STREAMS, Streams, event_json
+from ksearch.web.stages import MAX_ANSWER, Stages
+from ksearch.web.stream import Streams, event_json
 from ksearch.web.strict import StrictJSON
 
 MAX_PAGE = 2000  # rows in one answer
@@ -32,7 +34,7 @@ Sha = Annotated[str, Query(pattern=r"^[0-9a-f]{64}$")]
 
 
 def make_app(desk: Desk, rules: Rules) -> Guard:
-    """The application, guarded. `desk` stays the caller's to close."""
+    """The application, guarded. `desk` stays the caller's to close; setting `closing` ends the open streams."""
     # No pages that describe the interface: they load scripts from elsewhere. Every answer is made with `StrictJSON`
     # itself, or the framework would turn what is not finite into null without a word.
     app = FastAPI(title="K-Search", docs_url=None, redoc_url=None, openapi_url=None)
@@ -41,10 +43,11 @@ def make_app(desk: Desk, rules: Rules) -> Guard:
     _reading(app, desk)
     _objects(app, desk)
     _speaking(app, desk)
-    _streaming(app, desk)
+    closing = threading.Event()
+    _streaming(app, desk, closing)
     app.add_api_route("/", _index, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    return Guard(app, rules)
+    return Guard(app, rules, closing)
 
 
 def _told(_: Request, error: Exception) -> Response:
@@ -89,6 +92,12 @@ def _reading(app: FastAPI, desk: Desk) -> None:
         reader = desk.reader(run)
         reader.refresh()
         return StrictJSON(heat_map(reader, limit, order))
+
+    stages = Stages(desk.store)
+
+    @app.get("/api/stages")
+    def latest_stages(run: RunName = None, limit: Annotated[int, Query(ge=1, le=MAX_ANSWER)] = MAX_ANSWER) -> Response:
+        return StrictJSON(stages.latest(desk.reader(run), limit))
 
     @app.get("/api/events")
     def events(run: RunName = None, after: Since = 0, limit: Limit = 200) -> Response:
@@ -147,8 +156,8 @@ def _speaking(app: FastAPI, desk: Desk) -> None:
         return StrictJSON(answer, status)
 
 
-def _streaming(app: FastAPI, desk: Desk) -> None:
-    streams = Streams(desk)
+def _streaming(app: FastAPI, desk: Desk, closing: threading.Event) -> None:
+    streams = Streams(desk, closing)
 
     @app.get("/api/stream")
     async def stream(
@@ -157,5 +166,3 @@ def _streaming(app: FastAPI, desk: Desk) -> None:
         last_event_id: Annotated[str | None, Header(max_length=20, pattern=r"^\d*$")] = None,
     ) -> Response:
         return await streams.open(run, int(last_event_id) if last_event_id else after)
-
-    app.state.max_streams = MAX_STREAMS

@@ -6,6 +6,7 @@ A plain ASGI wrapper, so that nothing is read of a request that fails a check.
 from __future__ import annotations
 
 import hmac
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -50,9 +51,10 @@ class Rules:
 class Guard:
     """Wraps the application."""
 
-    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+    def __init__(self, app: ASGIApp, rules: Rules, closing: threading.Event) -> None:
         self.app = app
         self.rules = rules
+        self.closing = closing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

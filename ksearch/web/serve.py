@@ -8,12 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import uvicorn
-from starlette.types import ASGIApp
 
 from ksearch.errors import BadInput
 from ksearch.web.app import make_app
 from ksearch.web.desk import Desk
-from ksearch.web.security import Rules
+from ksearch.web.security import Guard, Rules
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MAX_CONNECTIONS = 128
@@ -45,14 +44,24 @@ def listen(place: Place) -> socket.socket:
     return sock
 
 
-def server_of(app: ASGIApp) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """Ends the open streams when it is asked to stop: they would go on for ever."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        guard = self.config.app
+        if isinstance(guard, Guard):
+            guard.closing.set()
+        await super().shutdown(sockets)
+
+
+def server_of(app: Guard) -> uvicorn.Server:
     """A server with our limits, not yet running."""
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, limit_concurrency=MAX_CONNECTIONS, lifespan="off", ws="none",
-        h11_max_incomplete_event_size=MAX_HEADERS, timeout_keep_alive=10, timeout_graceful_shutdown=1,
+        h11_max_incomplete_event_size=MAX_HEADERS, timeout_keep_alive=10, timeout_graceful_shutdown=2,
         server_header=False, date_header=False,
     )  # fmt: skip
-    return uvicorn.Server(config)
+    return Server(config)
 
 
 def serve(desk: Desk, place: Place, started: Callable[[str], None], token: str | None = None) -> None:

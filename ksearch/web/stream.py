@@ -6,6 +6,7 @@ A slow page is served what it can take: the next page of events is read only whe
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -31,8 +32,9 @@ def event_json(stored: StoredEvent) -> dict[str, Any]:
 
 
 class Streams:
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, closing: threading.Event | None = None) -> None:
         self._desk = desk
+        self._closing = closing or threading.Event()
         self.open_now = 0
 
     async def open(self, run: str | None, after: int) -> Response:
@@ -46,16 +48,18 @@ class Streams:
         self.open_now += 1
         try:
             yield f"retry: {RETRY_MS}\n\n".encode()
-            async for message in follow(reader, after):
+            async for message in follow(reader, after, closing=self._closing):
                 yield message
         finally:
             self.open_now -= 1
 
 
-async def follow(reader: RunReader, after: int, beat_s: float = BEAT_S) -> AsyncIterator[bytes]:
-    """Events after `after`, for ever; a comment when nothing was said for `beat_s` seconds."""
+async def follow(
+    reader: RunReader, after: int, beat_s: float = BEAT_S, closing: threading.Event | None = None
+) -> AsyncIterator[bytes]:
+    """Events after `after`, until `closing`; a comment when nothing was said for `beat_s` seconds."""
     spoken = time.monotonic()
-    while True:
+    while closing is None or not closing.is_set():
         try:
             found = await run_in_threadpool(reader.events, after, PAGE)
         except KSearchError as error:

@@ -27,12 +27,12 @@ def client_of(desk: Desk, token: str | None = TOKEN, signed_in: bool = True) -> 
 
 
 @pytest.fixture(scope="session")
-def finished_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def finished_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with one finished search; tests that write make their own."""
     place = tmp_path_factory.mktemp("web") / "runs.db"
     with open_store(place) as store:
         sample.finished(store, "softmax-1", 24)
-    yield place
+    return place
 
 
 @pytest.fixture

@@ -106,7 +106,6 @@ def test_only_what_changed_since_an_event_is_sent_again(live: tuple[Run, TestCli
         headers={"idempotency-key": "12345678"},
     )
     assert said.status_code == 200, said.text
-    client.app.app.state  # the wrapped application is there  # type: ignore[attr-defined]  # noqa: B018
     news = poll(client, first["seq"])
     assert [n["title"] for n in news["nodes"]] == ["new"]
 
@@ -213,6 +212,14 @@ def test_heat_map_holds_each_workload_and_the_worst_case(client: TestClient, vie
         assert row["worst"] == min(c[0] for c in row["cells"])
     worst = client.get("/api/workloads", params={"order": "worst", "limit": 500}).json()["rows"]
     assert [r["worst"] for r in worst] == sorted((r["worst"] for r in worst), reverse=True)
+
+
+def test_stages_of_evaluations_come_from_their_records(client: TestClient, viewed: Store) -> None:
+    state = Run(viewed, "softmax-1").state
+    stages = client.get("/api/stages").json()["stages"]
+    assert set(stages) == {id for id, done in state.evaluations.items() if done.record}
+    assert next(iter(stages.values()))["seconds"] == {"build": 0.41, "smoke": 0.06, "check": 0.5, "time": 1.5}
+    assert list(client.get("/api/stages", params={"limit": 1}).json()["stages"]) == list(stages)[-1:]
 
 
 def test_events_come_in_pages_as_they_are_in_the_log(client: TestClient, viewed: Store) -> None:

@@ -32,7 +32,7 @@ def test_modules_import_only_what_is_served_beside_them() -> None:
     for path in (STATIC / "js").glob("*.js"):
         for target in re.findall(r'^(?:import|export)[^"\n]*?from "([^"]+)"|^import "([^"]+)"', path.read_text(), re.M):
             name = target[0] or target[1]
-            assert name.startswith("./") or name.startswith("../"), f"{path.name} imports {name}"
+            assert name.startswith(("./", "../")), f"{path.name} imports {name}"
             assert (path.parent / name).resolve().is_file(), f"{path.name} imports {name}"
 
 

@@ -19,9 +19,9 @@ from ksearch.web.stream import Streams, follow
 from tests.web import sample
 
 
-async def take(source: AsyncIterator[bytes], count: int, timeout: float = 10.0) -> list[bytes]:
+async def take(source: AsyncIterator[bytes], count: int) -> list[bytes]:
     found: list[bytes] = []
-    async with asyncio.timeout(timeout):
+    async with asyncio.timeout(10):
         async for message in source:
             found.append(message)
             if len(found) == count:

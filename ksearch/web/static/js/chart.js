@@ -55,11 +55,18 @@ function staircaseOptions(c, name) {
     scales: { x: { time: false }, n: { auto: false, range: [0, 1] }, y: { range: (_, low, high) => [Math.min(1, low ?? 1) * 0.95, Math.max(1.2, (high ?? 1) * 1.06)] } },
     axes: [{ ...axis(c, AXES[name].write, 22), space: 60 }, { ...axis(c, (v) => `${+v.toFixed(1)}×`, 40), space: 26 }],
     series: [{},
-      { stroke: "transparent", paths: () => null, points: { show: true, size: 4.5, fill: c("faint"), stroke: c("faint"), width: 0 } },
+      { stroke: "transparent", paths: () => null, points: { show: true, size: 4.5, fill: c("faint"), stroke: c("faint"), width: 0, filter: thinned } },
       { scale: "n", stroke: "transparent", paths: () => null, points: { show: false } },
       { stroke: c("best"), width: 2, paths: globalThis.uPlot.paths.stepped({ align: 1 }), points: { show: false } }],
     hooks: { draw: [(u) => one(u, c)], setCursor: [hover] },
   };
+}
+
+/** Of very many points only so many are drawn that single ones can be told apart. */
+function thinned(u, series, show, gaps) {
+  if (!show) return null;
+  const every = Math.ceil(u.data[0].length / 1500);
+  return every === 1 ? null : u.data[0].flatMap((_, i) => (i % every === 0 && u.data[series][i] != null ? [i] : []));
 }
 
 /** The baseline: a line at 1×. */

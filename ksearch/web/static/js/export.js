@@ -40,5 +40,5 @@ function Files({ id }) {
     a.click();
     setTimeout(() => URL.revokeObjectURL(a.href), 1000);
   };
-  return found ? html`<div class="row">${Object.entries(found.sources).map(([path, text]) => html`<button onClick=${() => save(path, text)}>Save ${path}</button>`)}</div>` : null;
+  return found ? html`<div class="row">${Object.entries(found.sources).map(([path, text]) => html`<button class="cut" style=${{ maxWidth: "100%" }} onClick=${() => save(path, text)}>Save ${path}</button>`)}</div>` : null;
 }

@@ -1,5 +1,5 @@
 // Every attempt, in a table that draws only what is in sight.
-import { html, useMemo, useState } from "./lib.js";
+import { html, useMemo, useRef, useState } from "./lib.js";
 import { clock, latency, plural, times, words } from "./format.js";
 import { model, useModel } from "./model.js";
 import { go, href, set } from "./route.js";
@@ -17,10 +17,12 @@ export function Programs({ at }) {
   const o = at.options;
   const [query, search] = useState(o.q ?? "");
   const rows = useMemo(() => chosen(o, query), [model.triesVersion, o.verdict, o.node, o.workload, o.flag, o.sort, o.down, query]);
-  const [spot, move] = useState(-1);
-  const step = (by) => move(Math.max(0, Math.min(rows.length - 1, spot + by)));
-  const open = () => rows[spot]?.program && go(href(model.run, "program", rows[spot].program));
-  useViewKeys({ j: () => step(1), k: () => step(-1), ArrowDown: () => step(1), ArrowUp: () => step(-1), Enter: open, d: () => rows[spot]?.program && go(href(model.run, "program", rows[spot].program, { against: "parent" })) });
+  const [spot, setSpot] = useState(-1);
+  const held = useRef(-1); // keys may come quicker than pages are drawn
+  const move = (i) => { held.current = i; setSpot(i); };
+  const step = (by) => move(Math.max(0, Math.min(rows.length - 1, held.current + by)));
+  const open = (options = {}) => { const id = rows[held.current]?.program; if (id) go(href(model.run, "program", id, options)); };
+  useViewKeys({ j: () => step(1), k: () => step(-1), ArrowDown: () => step(1), ArrowUp: () => step(-1), Enter: () => open(), d: () => open({ against: "parent" }) });
   if (!model.tries.size) return html`<${Waiting} what="The first attempt is awaited." since=${model.head.started_at} />`;
   const sort = o.sort ?? "n";
   const by = (name) => set({ sort: name, down: sort === name && o.down !== "1" ? 1 : null });

@@ -2,7 +2,7 @@
 import { html, useEffect, useMemo, useState } from "./lib.js";
 import { ancestors, asMap, asRows } from "./layout.js";
 import { model, useList, useModel } from "./model.js";
-import { go, href, set } from "./route.js";
+import { go, href, route, set } from "./route.js";
 import { Waiting } from "./parts.js";
 import { Staircase } from "./chart.js";
 import { NodePanel } from "./node.js";
@@ -40,7 +40,8 @@ export function TreeView({ at }) {
   }, [at.id]);
   const walk = (by) => {
     const ids = rows.filter((r) => !r.pruned && (!found || found.has(r.node.id))).map((r) => r.node.id);
-    const next = ids[Math.max(0, Math.min(ids.length - 1, ids.indexOf(chosen) + by))];
+    const from = route().id ?? chosen; // keys may come quicker than pages are drawn
+    const next = ids[Math.max(0, Math.min(ids.length - 1, ids.indexOf(from) + by))];
     if (next) choose(next);
   };
   useViewKeys({

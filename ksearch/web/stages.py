@@ -1,0 +1,49 @@
+"""How long each stage of the latest evaluations took, from their records: the parts of a lane."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from typing import Any
+
+from ksearch.errors import Corrupt, UnknownBlob
+from ksearch.store import Store
+from ksearch.web.reader import RunReader
+
+MAX_ANSWER = 300  # evaluations in one answer
+MAX_KEPT = 5000  # records remembered
+MAX_RECORD = 16 * 1024 * 1024  # bytes of a record that are read
+
+
+class Stages:
+    """Reads a record once: what it says never changes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: OrderedDict[str, dict[str, Any] | None] = OrderedDict()
+
+    def latest(self, reader: RunReader, limit: int) -> dict[str, Any]:
+        """{program id: {"seconds": {stage: s}, "ending", "machine", "load", ...}} of the newest evaluations."""
+        reader.refresh()
+        done = list(reader.state.evaluations.items())[-min(limit, MAX_ANSWER) :]
+        found = {id: self._of(e.record) for id, e in done if e.record}
+        return {"stages": {id: facts for id, facts in found.items() if facts}}
+
+    def _of(self, sha: str) -> dict[str, Any] | None:
+        if sha not in self._known:
+            self._known[sha] = _read(self._store, sha)
+            while len(self._known) > MAX_KEPT:
+                self._known.popitem(last=False)
+        return self._known[sha]
+
+
+def _read(store: Store, sha: str) -> dict[str, Any] | None:
+    try:
+        data = store.get_blob(sha)
+        body = json.loads(data) if len(data) <= MAX_RECORD else None
+    except (UnknownBlob, Corrupt, ValueError, RecursionError):
+        return None
+    if not isinstance(body, dict) or not isinstance(body.get("stage_seconds"), dict):
+        return None
+    seconds = {str(k)[:40]: v for k, v in body["stage_seconds"].items() if isinstance(v, int | float)}
+    return {"seconds": seconds, **{k: body[k] for k in ("ending", "machine", "load", "clocks", "gpu") if body.get(k)}}
