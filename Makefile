@@ -55,7 +55,7 @@ layers: $(STAMP) ## the import rules between layers
 
 check: lint types layers ## lint, types and layers
 
-demo: $(STAMP) ## a short search from start to end
+demo: $(STAMP) ## a recorded search, built, checked and timed on this machine
 	$(BIN)/ksearch demo
 
 docs: $(STAMP) ## build the documentation into site/

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from ksearch.tasks import Task
     from ksearch.types import Evaluation
 
-SECONDS_EACH = 1.0  # of timing: a demo is to be over before its viewer's patience
+SECONDS_EACH = 0.7  # of timing: a demo is to be over before its viewer's patience
 
 
 def demo(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Of a recorded search: softmax, gemm.")] = "softmax",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Of a recorded search: gemm, softmax.")] = "gemm",
     store: opt.StoreOption = None,
 ) -> None:
     """Watch a recorded search and measure it on this machine: no key, no GPU.
@@ -28,7 +28,7 @@ def demo(
     \b
     Examples:
       ksearch demo
-      ksearch demo gemm
+      ksearch demo softmax
     """
     from ksearch.cli.opening import opened
     from ksearch.errors import UnknownRun

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ksearch.fold import fold
 from ksearch.protocol import Lost
 from ksearch.run import Run
 from ksearch.state import State, versus
-from ksearch.types import Evaluation, Node
+from ksearch.types import Evaluation, Node, Program
 
 DEMOS = Path(__file__).parents[1] / "demos"
 
@@ -52,16 +53,27 @@ def measure_again(run: Run, events: Sequence[ev.Event], evaluator: Evaluator) ->
     """
     asked = {e.request.id: e.request for e in events if isinstance(e, ev.Asked)}
     recorded = [e for e in events if isinstance(e, ev.Evaluated)]
-    for number, event in enumerate(recorded, 1):
-        request, then = asked[event.request_id], event.evaluation
-        against = [run.program(id) for id in request.against]
-        program = run.program(then.program_id)
+
+    def measure(event: ev.Evaluated) -> Evaluation:
+        against = [run.program(id) for id in asked[event.request_id].against]
+        return _measure(evaluator, run.program(event.evaluation.program_id), against)
+
+    pool = ThreadPoolExecutor(2)  # one is built while another is timed
+    try:
+        for number, (event, fresh) in enumerate(zip(recorded, pool.map(measure, recorded), strict=True), 1):
+            node = run.state.tree[asked[event.request_id].node_id]
+            yield Measurement(number, len(recorded), node, event.evaluation, fresh)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _measure(evaluator: Evaluator, program: Program, against: Sequence[Program]) -> Evaluation:
+    result = evaluator.evaluate(program, against)
+    if isinstance(result, Lost):
         result = evaluator.evaluate(program, against)
-        if isinstance(result, Lost):
-            result = evaluator.evaluate(program, against)
-        if isinstance(result, Lost):
-            raise BadInput(f"program {program.id[:12]} could not be measured here: {result.reason}")
-        yield Measurement(number, len(recorded), run.state.tree[request.node_id], then, result.evaluation)
+    if isinstance(result, Lost):
+        raise BadInput(f"program {program.id[:12]} could not be measured here: {result.reason}")
+    return result.evaluation
 
 
 def with_fresh_numbers(events: Sequence[ev.Event], fresh: Sequence[Evaluation]) -> State:

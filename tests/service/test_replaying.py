@@ -13,6 +13,7 @@ from ksearch.protocol import Budget, SearchConfig
 from ksearch.run import Run
 from ksearch.service.replaying import demo_file, measure_again, with_fresh_numbers
 from ksearch.store import open_store
+from ksearch.tasks import load_task
 from ksearch.testing.fakes import FakeEvaluator, RecordedEvaluator, fake_desk
 from ksearch.views import tree_text
 
@@ -60,3 +61,12 @@ def test_replaying_records_nothing(run: Run) -> None:
 def test_an_unknown_demo_is_named_with_those_there_are() -> None:
     with pytest.raises(BadInput, match="there is no demo 'nothing'"):
         demo_file("nothing")
+
+
+@pytest.mark.parametrize("name", ["gemm", "softmax"])
+def test_the_shipped_demos_open_and_are_of_the_bundled_task_as_it_is(name: str) -> None:
+    store = open_store(demo_file(name))
+    run = Run(store, f"{name}-demo")
+    assert run.state.ended
+    assert run.state.evaluated >= 24
+    assert run.state.context["task_hash"] == load_task(name).hash
