@@ -41,6 +41,7 @@ class RunConfig(BaseModel):
     base_url: str | None = None  # of an OpenAI-compatible server
     key_env: str | None = None  # name of the variable that holds its key
     record: str | None = None  # file that each model's reply is appended to: a transcript
+    track: str | None = None  # who is told while it goes on: wandb, mlflow, otel; several with commas
     language: str | None = None  # to write in; None: the task's first
     evaluations: Count = 120
     attempts: Count | None = None  # None: 3 times the evaluations

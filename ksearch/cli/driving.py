@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -14,7 +14,7 @@ from ksearch.cli import options as opt
 from ksearch.cli.boundary import INTERRUPTED, say
 from ksearch.cli.display import watching
 from ksearch.cli.lines import times
-from ksearch.config import Loaded
+from ksearch.config import Loaded, recorded
 from ksearch.drivers import Desk, drive
 from ksearch.errors import BadInput
 from ksearch.protocol import Done, Holder, Request, Wait
@@ -24,6 +24,7 @@ from ksearch.service.beginning import begin, setting
 from ksearch.service.carrying import carry
 from ksearch.service.desks import Staff, staffed
 from ksearch.service.preflight import allows_nothing, preflight
+from ksearch.service.tracking import tracked, wanted
 from ksearch.store import Store
 from ksearch.tasks import load_task
 
@@ -87,6 +88,7 @@ def begin_and_carry_on(store: Store, name: str | None, loaded: Loaded, manner: M
     config = loaded.config
     if why := allows_nothing(config):
         raise BadInput(why)
+    wanted(config.track)
     if not manner.quiet:
         say(preflight(config))
     task = load_task(config.task) if config.task else None
@@ -107,7 +109,7 @@ def _carry_on(run: Run, staff: Staff, manner: Manner) -> int:
     desk, stop = staff.desk(run, setting(run.state)), Stop()
     served = Interruptible(desk.planner, desk.writer, desk.evaluator, stop)
     try:
-        with listening(stop), watching(run, quiet=manner.quiet, as_json=manner.as_json):
+        with listening(stop), watching(run, quiet=manner.quiet, as_json=manner.as_json), _tracked(run):
             if staff.kinds == ALL_KINDS:
                 ended = drive(run, served, stop.sleep)
             else:
@@ -117,6 +119,13 @@ def _carry_on(run: Run, staff: Staff, manner: Manner) -> int:
         return INTERRUPTED
     _report(run, ended, manner.as_json)
     return 1 if run.state.paused else 0
+
+
+def _tracked(run: Run) -> AbstractContextManager[None]:
+    """Those who are told of the run, by the settings that it was begun with."""
+    loaded = recorded(run.state.context)
+    names = (loaded.config.track or "") if loaded else ""
+    return tracked(run, [name.strip() for name in names.split(",") if name.strip()], say)
 
 
 def _unpause(run: Run) -> None:

@@ -19,6 +19,7 @@ from ksearch.cli import (
     search,
     talk,
     tasks,
+    track,
     ui,
     verify,
     watch,
@@ -73,6 +74,7 @@ app.command()(look.best)
 app.command()(compare.compare)
 app.command()(export.export)
 app.command("import")(export.import_)
+app.command()(track.track)
 app.command()(demo.replay)
 app.command()(talk.ask)
 app.command()(talk.tell)

@@ -37,6 +37,9 @@ WriterModel = Annotated[str | None, typer.Option(metavar="SPEC", help="Who write
 BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Another address of the provider's protocol.")]
 KeyEnv = Annotated[str | None, typer.Option(metavar="VARIABLE", help="Variable that holds the key, with --base-url.")]
 Record = Annotated[str | None, typer.Option(metavar="FILE", help="Append each reply to a transcript.")]
+Track = Annotated[
+    str | None, typer.Option(metavar="NAMES", help="Tell trackers of it: wandb, mlflow, otel; several with commas.")
+]
 Language = Annotated[str | None, typer.Option(metavar="NAME", help="To write in. Default: the task's first.")]
 
 
@@ -105,6 +108,7 @@ def run(
     base_url: BaseUrl = None,
     key_env: KeyEnv = None,
     record: Record = None,
+    track: Track = None,
     evaluations: Evaluations = None,
     attempts: Attempts = None,
     tokens: Tokens = None,
