@@ -73,7 +73,7 @@ def _reading(app: FastAPI, desk: Desk) -> None:
 
     @app.get("/api/snapshot")
     def snapshot(run: RunName = None, since: Since = 0) -> Response:
-        return StrictJSON(desk.reader(run).snapshot(since))
+        return StrictJSON({**desk.reader(run).snapshot(since), "speaks": desk.writable is not None})
 
     @app.get("/api/tree")
     def tree(at: Since, run: RunName = None, known: Annotated[int | None, Query(ge=0, le=2**53)] = None) -> Response:

@@ -23,7 +23,7 @@ class Stages:
         self._known: OrderedDict[str, dict[str, Any] | None] = OrderedDict()
 
     def latest(self, reader: RunReader, limit: int) -> dict[str, Any]:
-        """{program id: {"seconds": {stage: s}, "ending", "machine", "load", ...}} of the newest evaluations."""
+        """{program id: {"seconds": {stage: s}, "ending", "load", "state"}} of the newest evaluations."""
         reader.refresh()
         done = list(reader.state.evaluations.items())[-min(limit, MAX_ANSWER) :]
         found = {id: self._of(e.record) for id, e in done if e.record}
@@ -46,4 +46,19 @@ def _read(store: Store, sha: str) -> dict[str, Any] | None:
     if not isinstance(body, dict) or not isinstance(body.get("stage_seconds"), dict):
         return None
     seconds = {str(k)[:40]: v for k, v in body["stage_seconds"].items() if isinstance(v, int | float)}
-    return {"seconds": seconds, **{k: body[k] for k in ("ending", "machine", "load", "clocks", "gpu") if body.get(k)}}
+    return {
+        "seconds": seconds,
+        **{k: body[k] for k in ("ending", "load") if body.get(k)},
+        **_state(body.get("machine")),
+    }
+
+
+def _state(machine: Any) -> dict[str, Any]:
+    """Clocks and temperatures, wherever the machine's description has them."""
+    if not isinstance(machine, dict):
+        return {}
+    found = {k: v for k, v in machine.items() if "clock" in k or "temp" in k}
+    for part in machine.values():
+        if isinstance(part, dict):
+            found |= {k: v for k, v in part.items() if "clock" in k or "temp" in k}
+    return {"state": found} if found else {}

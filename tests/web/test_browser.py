@@ -18,6 +18,7 @@ pytest.importorskip("fastapi", reason="the extra `ui` is not installed")
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+import ksearch
 from ksearch.drivers import drive
 from ksearch.run import Run
 from ksearch.store import open_store
@@ -41,6 +42,7 @@ FLAGS = [
 ]
 TO_FIRST_EDIT = """() => { const slider = document.querySelector('.replay input'); slider.value = 1;
   slider.dispatchEvent(new Event('input', {bubbles: true})); }"""
+DEMOS = Path(ksearch.__file__).parent / "demos"  # real searches, recorded
 VIEWS = ("tree", "overview", "programs", "workloads", "calls", "workers", "integrity", "compare", "export")
 MARKS = {
     "tree": "[data-node=n1]",
@@ -50,7 +52,7 @@ MARKS = {
     "calls": ".ccols.pline",
     "workers": ".lane rect",
     "integrity": "h1",
-    "compare": "h1",
+    "compare": "h1, .waiting",
     "export": "code",
 }
 
@@ -137,6 +139,32 @@ def test_every_view_shows_the_run(finished: str, opener: Opener) -> None:
         expect(page.locator("main")).not_to_contain_text("This view failed")
         expect(page.locator("main")).not_to_contain_text("undefined")
         expect(page.locator("main")).not_to_contain_text("NaN")
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in DEMOS.glob("*.jsonl")))
+def test_every_view_shows_a_recorded_run(name: str, opener: Opener) -> None:
+    with open_store(DEMOS / name) as store:
+        run = Run(store, store.runs()[0].id)
+        best = run.state.best_id
+        baseline = next(iter(run.state.evaluations))
+        with serving(Desk(store, run.id)) as address:
+            seen = opener(address)
+            shows = ["", "?show=measured", "?show=asked", "?show=build", "?against=parent", "?against=baseline"]
+            for route in [
+                *VIEWS,
+                "tree?map=1",
+                "tree?step=1",
+                *(f"program/{best}{s}" for s in shows),
+                f"program/{baseline}",
+            ]:
+                page = seen.go(f"{run.id}/{route}", MARKS.get(route, "main *"))
+                page.wait_for_timeout(200)
+                expect(page.locator("main")).not_to_contain_text("This view failed")
+                for text in page.locator("main .card h2, main .figures, main .cols").all_inner_texts():
+                    assert not any(word in text for word in ("undefined", "NaN", "[object")), route
+                assert page.evaluate("document.querySelector('main').scrollWidth <= innerWidth + 1"), route
+            page = seen.go(f"{run.id}/tree", ".line")
+            expect(page.locator(".line svg[aria-label='best, solved']")).to_have_count(1)
 
 
 def test_tree_shows_the_nodes_the_core_knows(finished: str, two_runs: Path, opener: Opener) -> None:
@@ -269,12 +297,20 @@ def _log(place: Path) -> list[Any]:
         return list(store.read("live-1"))
 
 
-def test_refused_command_says_why(finished: str, opener: Opener) -> None:
-    seen = opener(finished)
-    page = seen.go("softmax-1/tree", MARKS["tree"])
-    page.click(".bar button:has-text('Resume')")
-    expect(page.locator(".toast.bad")).to_contain_text("viewing only")
-    seen.troubles[:] = [t for t in seen.troubles if "409" not in t]  # the browser notes the refusal itself
+def test_refused_command_says_why_and_a_view_offers_none(finished: str, tmp_path: Path, opener: Opener) -> None:
+    page = opener(finished).go("softmax-1/tree", MARKS["tree"])
+    assert page.locator("button:has-text('Resume'), button:has-text('Add action')").count() == 0
+    place = tmp_path / "refused.db"
+    with open_store(place) as store, open_store(place, readonly=True) as viewed:
+        sample.begin(store, "live-1", 6)
+        with serving(Desk(viewed, "live-1", lambda: open_store(place))) as address:
+            seen = opener(address)
+            page = seen.go("live-1/tree", ".detail")
+            page.click("text=Add action")
+            page.click(".dialog button.primary")
+            expect(page.locator(".toast.bad")).to_contain_text("an action needs a title")
+            expect(page.locator(".dialog")).to_be_visible()
+            seen.troubles[:] = [t for t in seen.troubles if "422" not in t]  # the browser notes the refusal itself
 
 
 def test_line_that_is_lost_is_shown_and_found_again(tmp_path: Path, opener: Opener) -> None:

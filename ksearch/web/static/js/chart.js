@@ -117,7 +117,7 @@ export function Histogram({ ours, base, names }) {
   const all = [...ours, ...base].sort((a, b) => a - b);
   if (!all.length) return null;
   const low = all[0] * 0.98;
-  const high = all[Math.min(all.length - 1, Math.floor(all.length * 0.995))] * 1.02;
+  const high = all[Math.min(all.length - 1, Math.floor(all.length * 0.97))] * 1.02;
   const bins = 60;
   const hist = (xs) => { const h = new Array(bins).fill(0); for (const x of xs) h[Math.min(bins - 1, Math.max(0, Math.floor(((x - low) / (high - low || 1)) * bins)))] += 1; return h; };
   const [a, b] = [hist(ours), hist(base)];

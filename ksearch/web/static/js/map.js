@@ -2,12 +2,13 @@
 import { html, useEffect, useRef, useState } from "./lib.js";
 import { CARD } from "./layout.js";
 import { Glyph } from "./parts.js";
+import { Speedup } from "./rows.js";
 import { plural, priority, times } from "./format.js";
 
 const MARGIN = 300;
 
 /** @param {any} props */
-export function MapPane({ drawn, chosen, choose, toggle, reveal, bestId, found, touched }) {
+export function MapPane({ drawn, chosen, choose, toggle, reveal, bestId, bestNode, found, touched }) {
   const box = useRef(/** @type {HTMLElement|null} */ (null));
   const [view, look] = useState({ x: 0, y: 0, w: 1600, h: 1000 });
   const measure = () => { const b = box.current; if (b) look({ x: b.scrollLeft, y: b.scrollTop, w: b.clientWidth, h: b.clientHeight }); };
@@ -30,7 +31,7 @@ export function MapPane({ drawn, chosen, choose, toggle, reveal, bestId, found, 
   return html`<div class="map" ref=${box} onScroll=${measure} role="tree" aria-label="actions"><div style=${{ width: `${drawn.width}px`, height: `${drawn.height}px`, position: "relative" }}>
     <svg width=${drawn.width} height=${drawn.height} aria-hidden="true">${links.map(({ from, to }) => html`<path key=${to.key} class=${to.pruned || to.node.status === "pruned" ? "faded" : ""} d=${curve(from, to)} />`)}</svg>
     ${cards.map((c) => (c.pruned ? html`<button key=${c.key} class="mapfold plain small" style=${place(c)} onClick=${() => reveal(c.node.id)}><${Glyph} status="pruned" /> ${plural(c.pruned.length, "pruned branch", "pruned branches")}</button>`
-    : html`<${Card} key=${c.key} card=${c} chosen=${c.key === chosen} choose=${choose} toggle=${toggle} best=${c.node.program != null && c.node.program === bestId} dim=${found && !found.has(c.key)} touched=${touched?.has(c.key)} />`))}
+    : html`<${Card} key=${c.key} card=${c} chosen=${c.key === chosen} choose=${choose} toggle=${toggle} best=${c.node.id === bestNode && !c.pruned} bestId=${bestId} dim=${found && !found.has(c.key)} touched=${touched?.has(c.key)} />`))}
   </div></div>`;
 }
 
@@ -43,11 +44,11 @@ function curve(from, to) {
 }
 
 /** @param {any} props */
-function Card({ card, chosen, choose, toggle, best, dim, touched }) {
+function Card({ card, chosen, choose, toggle, best, bestId, dim, touched }) {
   const n = card.node;
   const root = n.parent == null;
   return html`<div class=${`mapcard ${n.status} ${chosen ? "chosen" : ""} ${best ? "isbest" : ""} ${dim ? "dim" : ""} ${touched ? "touched" : ""}`} style=${{ ...place(card), height: `${CARD.height}px` }} role="treeitem" aria-selected=${chosen} aria-level=${card.depth + 1} data-node=${n.id} title=${n.title} onClick=${() => choose(n.id)} onDblClick=${() => toggle(n.id)}>
-    <div class="mapline"><${Glyph} status=${n.status} best=${best} /><span class="cut grow">${root ? "baseline" : n.title}</span><span class=${`num ${best ? "best strong" : ""}`}>${root ? "1.00×" : n.speedup ? times(n.speedup[0]) : ""}</span></div>
+    <div class="mapline"><${Glyph} status=${n.status} best=${best} /><span class="cut grow">${root ? "baseline" : n.title}</span><${Speedup} n=${n} best=${best} bestId=${bestId} /></div>
     <div class="mapline small faint"><span class="nid">${root ? "" : n.id}</span>${root ? null : html`<span>V ${priority(n.v)}</span>`}${n.attempts ? html`<span>${n.attempts}/${n.limit}</span>` : null}<span class="grow" />${root ? null : html`<span title="predicted → measured, over its parent">${n.predicted != null ? `◇${times(n.predicted)}` : ""}${n.gain ? ` ●${times(n.gain[0])}` : n.status === "rejected" ? " none" : ""}</span>`}</div>
     ${n.pinned ? html`<span class="pin" title="pinned">▲</span>` : null}${card.folded ? html`<button class="more small" onClick=${(e) => { e.stopPropagation(); toggle(n.id); }}>+${card.folded}</button>` : null}</div>`;
 }

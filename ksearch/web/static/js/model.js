@@ -19,6 +19,7 @@ export const model = {
   triesVersion: 0, // changes when an attempt did
   triesReady: false,
   lists: /** @type {Record<string, List>} */ ({}),
+  speaks: false, // whether commands are taken
   line: "connecting", // live, lost
   problem: /** @type {string|null} */ (null),
   skew: 0, // server's clock - ours, seconds
@@ -138,6 +139,7 @@ async function pull(mine) {
 function takeSnapshot(snapshot) {
   model.run = snapshot.run;
   model.head = snapshot.head;
+  model.speaks = snapshot.speaks === true;
   model.skew = snapshot.head.now - Date.now() / 1000;
   if (snapshot.nodes.length || !model.nodes.size) {
     model.nodes = new Map(model.nodes);

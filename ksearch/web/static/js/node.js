@@ -6,14 +6,14 @@ import { href } from "./route.js";
 import { Dumbbell, Glyph, Marks, ProgramLink, Verdict } from "./parts.js";
 import { NodeVerbs } from "./verbs.js";
 
-/** @param {{node: any, until: number|null, bestId: string|null}} props `until`: shown as of then, seconds since 1970 */
-export function NodePanel({ node, until, bestId }) {
+/** @param {{node: any, until: number|null, bestId: string|null, bestNode: string|null}} props `until`: shown as of then, seconds since 1970 */
+export function NodePanel({ node, until, bestId, bestNode }) {
   const past = until != null;
   const root = node.parent == null;
   const best = node.program != null && node.program === bestId;
   const cycle = past ? null : model.head.cycles.find((c) => c.node === node.id);
   return html`<div class="panel">
-    <div class="row" style=${{ alignItems: "flex-start", flexWrap: "nowrap" }}><span style=${{ paddingTop: "3px" }}><${Glyph} status=${node.status} best=${best} size=${15} /></span><h1 class="text wrap grow">${root ? "The baseline" : node.title}</h1><span class="faint">${node.id}</span></div>
+    <div class="row" style=${{ alignItems: "flex-start", flexWrap: "nowrap" }}><span style=${{ paddingTop: "3px" }}><${Glyph} status=${node.status} best=${node.id === bestNode} size=${15} /></span><h1 class="text wrap grow">${root ? "The baseline" : node.title}</h1><span class="faint">${node.id}</span></div>
     <div class="row" style=${{ gap: "5px" }}><span class="chip">${words(node)}</span>${root ? null : html`<span class="chip">difficulty ${node.difficulty} of 5</span>`}${node.enabling ? html`<span class="chip">enabling step</span>` : null}${node.pinned ? html`<span class="chip">pinned</span>` : null}${node.origin !== "planner" && !root ? html`<span class="chip">from ${node.origin === "person" ? "a person" : node.origin}</span>` : null}${node.workloads.map((w) => html`<span class="chip text" title="aimed at this workload">${w}</span>`)}</div>
     ${root ? html`<p class="soft">Every program is measured against it. Its children are the first ideas.</p>` : null}
     ${node.why ? html`<p class="text wrap">${node.why}</p>` : null}

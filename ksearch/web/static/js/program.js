@@ -93,7 +93,15 @@ function Measured({ p }) {
       ${Object.keys(e.against).length ? html`<dt>timed beside</dt><dd>${Object.entries(e.against).map(([id, r]) => html`<div><${ProgramLink} id=${id} /> ${interval(r)}</div>`)}</dd>` : null}</dl></section>`;
 }
 
-const seedsOf = (seeds, name) => { const s = seeds?.[name] ?? (Array.isArray(seeds) ? seeds : null); return s == null ? "–" : Array.isArray(s) ? s.slice(0, 6).join(", ") : flat(s).slice(0, 80); };
+/** Seeds of a workload; the record keeps those of checks and of timed calls apart, as NAME/c and NAME/t. */
+function seedsOf(seeds, name) {
+  const kinds = { "": "", c: "check ", t: "timed " };
+  const found = Object.keys(kinds).flatMap((k) => {
+    const list = seeds?.[k ? `${name}/${k}` : name];
+    return Array.isArray(list) ? [`${kinds[k]}${list.slice(0, 2).map((s) => String(s).slice(0, 8)).join(", ")}${list.length > 2 ? ` and ${list.length - 2} more` : ""}`] : [];
+  });
+  return found.join("; ") || "–";
+}
 const flat = (v) => (v && typeof v === "object" ? JSON.stringify(v, null, 1).replace(/[\n{}"]/g, "").replace(/\s+/g, " ").trim() : String(v));
 
 /** @param {{timing: any, id: string, baseline?: string}} props */
@@ -107,8 +115,8 @@ function Samples({ timing, id, baseline }) {
 function AskedFor({ p }) {
   const t = p.attempt;
   const call = useList("calls").rows[t.call ?? -1];
-  return html`<div class="grid"><section class="card c6"><h2>Prompt ${call ? html`<small>${call.request}, to ${call.model}</small>` : null}</h2><${Blob} sha=${t.prompt} empty="It was submitted: nobody was asked for it." read=${readPrompt} /></section>
-    <section class="card c6"><h2>Raw reply ${call ? html`<small>${count(call.tokens)} tokens, ${money(call.usd)}, ${duration(call.seconds)}, ended by “${call.finish}”</small>` : null}</h2><${Blob} sha=${t.raw} empty="There is no reply." /></section></div>`;
+  return html`<div class="grid"><section class="card c6"><h2>Prompt ${call ? html`<small>${call.request}${call.model ? `, to ${call.model}` : ""}</small>` : null}</h2><${Blob} sha=${t.prompt} empty="It was submitted: nobody was asked for it." read=${readPrompt} /></section>
+    <section class="card c6"><h2>Raw reply ${call ? html`<small>${count(call.tokens)} tokens, ${money(call.usd)}, ${duration(call.seconds)}${call.finish ? `, ended by “${call.finish}”` : ""}</small>` : null}</h2><${Blob} sha=${t.raw} empty="There is no reply." /></section></div>`;
 }
 
 /** A prompt is stored as JSON with its parts: shown as the text that was sent. @param {string} text */

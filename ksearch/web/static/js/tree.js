@@ -25,7 +25,8 @@ export function TreeView({ at }) {
   const map = at.options.map === "1";
   const rows = useMemo(() => asRows(nodes, folded, opened), [nodes, folded, opened]);
   const drawn = useMemo(() => (map ? asMap(nodes, folded, opened) : null), [map, nodes, folded, opened]);
-  const chosen = at.id && nodes.has(at.id) ? at.id : usual(nodes, bestId);
+  const bestNode = useMemo(() => holder(bestId), [bestId, model.triesVersion]);
+  const chosen = at.id && nodes.has(at.id) ? at.id : usual(nodes, bestNode);
   const [query, search] = useState("");
   const found = useMemo(() => matches(nodes, query), [nodes, query]);
   const choose = (id) => go(href(model.run, "tree", id, at.options), true);
@@ -54,7 +55,7 @@ export function TreeView({ at }) {
     Enter: () => { const p = nodes.get(chosen)?.program; if (p) go(href(model.run, "program", p)); },
   });
   const touched = step >= 0 ? new Set(steps.rows[step].changes.map((c) => c.id)) : null;
-  const shared = { chosen, choose, toggle, reveal, bestId, found, touched, stagnation: model.head.rules.stagnation, cycles: replay ? [] : model.head.cycles };
+  const shared = { chosen, choose, toggle, reveal, bestId, bestNode, found, touched, stagnation: model.head.rules.stagnation, cycles: replay ? [] : model.head.cycles };
   const pruned = model.head.tree.pruned;
   return html`<div class="treeview">
     <${Top} at=${at} />
@@ -69,7 +70,7 @@ export function TreeView({ at }) {
     : map ? html`<${MapPane} drawn=${drawn} ...${shared} />` : html`<${RowsPane} rows=${rows} ...${shared} />`}
         <${Replay} steps=${steps} step=${step} busy=${replay?.busy} />
       </section>
-      <aside class="detail" aria-label="node">${chosen && nodes.get(chosen) ? html`<${NodePanel} key=${chosen} node=${nodes.get(chosen)} until=${step >= 0 ? steps.rows[step].at : null} bestId=${bestId} />` : null}</aside>
+      <aside class="detail" aria-label="node">${chosen && nodes.get(chosen) ? html`<${NodePanel} key=${chosen} node=${nodes.get(chosen)} until=${step >= 0 ? steps.rows[step].at : null} bestId=${bestId} bestNode=${bestNode} />` : null}</aside>
     </div></div>`;
 }
 
@@ -88,14 +89,16 @@ function Top({ at }) {
 const stored = () => { try { return localStorage.getItem("ksearch-stairs"); } catch { return null; } };
 const keep = (v) => { try { localStorage.setItem("ksearch-stairs", v); } catch { /* storage may be forbidden */ } };
 
-/** What is shown when nothing was chosen: the action at work, else the best one. @param {Map<string, any>} nodes @param {string|null} bestId */
-function usual(nodes, bestId) {
-  let best = "root";
-  for (const node of nodes.values()) {
-    if (node.status === "active") return node.id;
-    if (bestId && node.program === bestId) best = node.id;
-  }
-  return best;
+/** The action whose attempt the best program is; a cycle may have closed with another. @param {string|null|undefined} bestId */
+function holder(bestId) {
+  if (bestId) for (const t of model.tries.values()) if (t.program === bestId) return t.node;
+  return null;
+}
+
+/** What is shown when nothing was chosen: the action at work, else the best one. @param {Map<string, any>} nodes @param {string|null} bestNode */
+function usual(nodes, bestNode) {
+  for (const node of nodes.values()) if (node.status === "active") return node.id;
+  return bestNode && nodes.has(bestNode) ? bestNode : "root";
 }
 
 /** @param {Map<string, any>} nodes @param {string} query @returns {Set<string>|null} */

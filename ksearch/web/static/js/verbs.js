@@ -34,7 +34,8 @@ export async function speak(command, done) {
   }
 }
 
-export const mute = () => isFrozen;
+/** Nothing can be said: the page is an exported file, or the run is open for viewing only. */
+export const mute = () => isFrozen || !model.speaks;
 
 /** Ask for what a verb needs, then say it. `fields`: [name, label, kind, value]; kinds: text, long, number, check.
  * @param {{title: string, explain?: string, fields: [string, string, string, any][], verb: string, submit: (values: any) => Promise<boolean>, close: () => void}} props */

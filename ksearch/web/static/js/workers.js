@@ -36,9 +36,13 @@ function byHolder(rows, start, end) {
   for (const s of rows.slice(-20 * MOST)) {
     const to = s.end ?? end;
     if (to < start || s.start > end) continue;
-    const name = `${s.holder}${s.pid ? ` · ${s.host} ${s.pid}` : s.host ? ` · ${s.host}` : ""}`;
-    if (!lanes.has(name)) lanes.set(name, { name, spans: [], busy: 0 });
-    const lane = lanes.get(name);
+    const who = `${s.holder}${s.host ? ` · ${s.host}` : ""}`;
+    let slot = 0; // several processes of one name: a lane each, where they work at the same time
+    while ((lanes.get(`${who}/${slot}`)?.until ?? -1) > s.start + 0.001) slot += 1;
+    const key = `${who}/${slot}`;
+    if (!lanes.has(key)) lanes.set(key, { name: slot ? `${who} (${slot + 1})` : who, spans: [], busy: 0 });
+    const lane = lanes.get(key);
+    lane.until = to;
     lane.spans.push(s);
     lane.busy += Math.min(to, end) - Math.max(s.start, start);
   }
@@ -87,5 +91,5 @@ function Devices() {
 function Latest({ stages }) {
   const rows = Object.entries(stages).slice(-6).reverse();
   if (!rows.length) return html`<p class="soft">No record holds stages yet.</p>`;
-  return html`<table>${rows.map(([id, s]) => html`<tr><td><${ProgramLink} id=${id} /></td><td class="small text wrap">${Object.entries(s.seconds).map(([k, v]) => `${k} ${duration(v)}`).join(", ")}</td><td class="small soft text wrap">${["ending", "load", "clocks", "gpu"].filter((k) => s[k] != null).map((k) => `${k}: ${JSON.stringify(s[k]).replace(/[{}"[\]]/g, "").slice(0, 160)}`).join("; ")}</td></tr>`)}</table>`;
+  return html`<table>${rows.map(([id, s]) => html`<tr><td><${ProgramLink} id=${id} /></td><td class="small text wrap">${Object.entries(s.seconds).map(([k, v]) => `${k} ${duration(v)}`).join(", ")}</td><td class="small soft text wrap">${["ending", "load", "state"].filter((k) => s[k] != null).map((k) => `${k}: ${JSON.stringify(s[k]).replace(/[{}"[\]]/g, "").slice(0, 160)}`).join("; ")}</td></tr>`)}</table>`;
 }
