@@ -202,40 +202,15 @@ def status(run: opt.RunArgument = None, store: opt.StoreOption = None, as_json: 
       ksearch status softmax-1 --json
     """
     from ksearch.cli.opening import opened_run
+    from ksearch.cli.standing import status_json
     from ksearch.views import summary
 
     with opened_run(store, run, readonly=True) as found:
         if as_json:
-            opt.print_json(_status_json(found))
+            opt.print_json(status_json(found, time.time()))
             return
         print(f"run     {found.id}")
         print(summary(found.state, opt.width()))
-
-
-def _status_json(run: Run) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    state = run.state
-    best = state.evaluations.get(state.best_id or "")
-    out = [
-        {"id": id, "kind": str(p.request.kind), "node_id": p.request.node_id, "holder": p.lease and p.lease.holder.name}
-        for id, p in state.pending.items()
-    ]
-    return {
-        "run": run.id,
-        "task": state.context.get("task"),
-        "status": status_of(state.ended, state.paused),
-        "best": state.best_id,
-        "speedup": asdict(best.speedup) if best and best.speedup else None,
-        "evaluations": state.evaluated,
-        "attempts": state.attempts,
-        "tokens": state.spent.tokens,
-        "usd": state.spent.usd,
-        "unpriced_calls": state.unpriced,
-        "working_seconds": state.worked_s,
-        "budget": asdict(state.config.budget),
-        "requests": out,
-    }
 
 
 def best(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from ksearch import events as ev
 from ksearch.cli.watch_keys import Quit, Read, Say, names, press
@@ -125,7 +126,7 @@ def test_it_fits_every_terminal_and_hides_nothing_dangerous(
         lines = picture(run.id, run.state, view, run.state.last_at + 5, width, height, dead=lambda _: False)
         assert len(lines) <= height
         text = "".join(line for _, line in lines)
-        assert all(len(line) <= width for _, line in lines)
+        assert all(cell_len(line) <= width for _, line in lines)
         assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in BIDI]
         assert sum("reverse" in style for style, _ in lines) == 1  # the cursor is always in sight
 
