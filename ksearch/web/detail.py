@@ -11,6 +11,7 @@ from ksearch.state import State
 from ksearch.store import Store
 from ksearch.web import rows
 from ksearch.web.reader import RunReader
+from ksearch.web.stages import in_order
 
 MAX_SOURCE = 2 * 1024 * 1024  # characters of all sources of a program that are sent
 MAX_RECORD = 16 * 1024 * 1024  # bytes of a record that are read
@@ -79,6 +80,8 @@ def _picked(body: dict[str, Any]) -> dict[str, Any]:
         kept["baseline"] = kept["baseline"].get("program")
     if not isinstance(kept.get("baseline"), str):
         kept.pop("baseline", None)
+    if isinstance(kept.get("stage_seconds"), dict):
+        kept["stage_seconds"] = in_order(kept["stage_seconds"])
     kept["timing"] = _samples(body.get("timing"))
     return kept
 

@@ -12,6 +12,7 @@ from ksearch.web.reader import RunReader
 
 MAX_ANSWER = 300  # evaluations in one answer
 MAX_KEPT = 5000  # records remembered
+ORDER = ("lease", "build", "warm", "smoke", "check", "screen", "time", "confirm")
 MAX_RECORD = 16 * 1024 * 1024  # bytes of a record that are read
 
 
@@ -37,6 +38,12 @@ class Stages:
         return self._known[sha]
 
 
+def in_order(seconds: dict[str, Any]) -> dict[str, float]:
+    """Stages as they follow each other: a record's keys are sorted by name."""
+    known = {str(k)[:40]: v for k, v in seconds.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    return dict(sorted(known.items(), key=lambda item: ORDER.index(item[0]) if item[0] in ORDER else len(ORDER)))
+
+
 def _read(store: Store, sha: str) -> dict[str, Any] | None:
     try:
         data = store.get_blob(sha)
@@ -45,9 +52,8 @@ def _read(store: Store, sha: str) -> dict[str, Any] | None:
         return None
     if not isinstance(body, dict) or not isinstance(body.get("stage_seconds"), dict):
         return None
-    seconds = {str(k)[:40]: v for k, v in body["stage_seconds"].items() if isinstance(v, int | float)}
     return {
-        "seconds": seconds,
+        "seconds": in_order(body["stage_seconds"]),
         **{k: body[k] for k in ("ending", "load") if body.get(k)},
         **_state(body.get("machine")),
     }

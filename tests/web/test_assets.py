@@ -1,4 +1,4 @@
-"""What is vendored is what the manifest says, with its licence, and it is in the wheel."""
+"""What is vendored is what the manifest says, with its licence."""
 
 from __future__ import annotations
 

@@ -75,7 +75,12 @@ export function Diff({ before, after, path, names, split }) {
   const rows = folded(made.rows).flatMap((r) => (r.gap && opened.has(r.from) ? made.rows.slice(r.from, r.to) : [r])).slice(0, LINES);
   if (!made.added && !made.removed) return html`<p class="waiting">No difference in ${path}: both are the same text.</p>`;
   const gap = (r, span) => html`<tr class="gap"><td colspan=${span}><button class="plain small" onClick=${() => open(new Set([...opened, r.from]))}>${plural(r.gap, "line")} alike</button></td></tr>`;
-  const marks = (r) => (r.left != null && r.right != null ? within(made.a[r.left], made.b[r.right]) : null);
+  const marks = (r) => { // only where the two lines are much alike
+    if (r.left == null || r.right == null) return null;
+    const [a, b] = [made.a[r.left], made.b[r.right]];
+    const found = within(a, b);
+    return found[0] + a.length - found[1] > 0.35 * Math.max(a.length, b.length) ? found : null;
+  };
   return html`<div class="code scroll" dir="ltr"><table class=${`source diff ${split ? "split" : ""}`}>${split ? html`<colgroup><col class="cln" /><col /><col class="cln" /><col /></colgroup>` : null}<thead><tr>${split ? html`<th colspan="2">${names[0]} <span class="del-count">−${made.removed}</span></th><th colspan="2">${names[1]} <span class="add-count">+${made.added}</span></th>` : html`<th colspan="3">${names[0]} <span class="del-count">−${made.removed}</span> → ${names[1]} <span class="add-count">+${made.added}</span></th>`}</tr></thead><tbody>
     ${split ? rows.map((r) => (r.gap ? gap(r, 4) : html`<${Pair} r=${r} made=${made} m=${marks(r)} />`)) : unified(rows).map((r) => (r.gap ? gap(r, 3) : html`<${One} r=${r} made=${made} m=${r.m ? marks(r.m) : null} />`))}</tbody></table></div>`;
 }

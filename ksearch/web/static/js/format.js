@@ -88,6 +88,16 @@ export function words(v) {
   return v ? v.replaceAll("_", " ") : "waiting";
 }
 
+/** Whatever a record holds, in a line: names and values, numbers short. @param {unknown} v @returns {string} */
+export function compact(v) {
+  if (v == null) return "none";
+  if (typeof v === "boolean") return v ? "yes" : "no";
+  if (typeof v === "number") return Number.isInteger(v) ? String(v) : String(Number(v.toPrecision(4)));
+  if (Array.isArray(v)) return v.map(compact).join(" ");
+  if (typeof v === "object") return Object.entries(v).map(([k, x]) => `${k.replaceAll("_", " ")} ${compact(x)}`).join(", ");
+  return String(v);
+}
+
 /** One value of an edit, as text. @param {unknown} v */
 export function fact(v) {
   if (v == null || v === "") return "–";

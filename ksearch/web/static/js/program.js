@@ -1,7 +1,7 @@
 // One program: what it is, how it differs, what asked for it, what was measured.
 import { html, useEffect, useMemo, useState } from "./lib.js";
 import { get } from "./source.js";
-import { clock, count, duration, error as errorText, interval, latency, money, shortId, times, words } from "./format.js";
+import { clock, compact, count, duration, error as errorText, interval, latency, money, shortId, times, words } from "./format.js";
 import { model, useList, useModel } from "./model.js";
 import { go, href, set } from "./route.js";
 import { Blob, Marks, NodeLink, ProgramLink, Text, Verdict, Waiting } from "./parts.js";
@@ -89,7 +89,7 @@ function Measured({ p }) {
   return html`<section class="card"><h2>Workloads <small>each output checked, each time taken beside the baseline's</small></h2>${e.workloads.length ? html`<div class="scroll"><table><thead><tr><th>workload</th><th>correct</th><th class="num">time</th><th class="num">baseline</th><th class="num">speedup</th><th class="num">roofline</th><th class="num">abs. error</th><th class="num">rel. error</th><th>seeds</th></tr></thead><tbody>
       ${e.workloads.map((w) => html`<tr><td class="text">${w.name}</td><td><${Verdict} verdict=${w.verdict} />${w.reason ? html`<div class="small bad text wrap">${w.reason}</div>` : null}</td><td class="num">${latency(w.ms)}</td><td class="num">${latency(w.baseline_ms)}</td><td class=${`num ${w.speedup && w.speedup[0] < 1 ? "bad" : ""}`}>${w.speedup ? interval(w.speedup) : "–"}</td><td class="num">${w.floor_ms && w.ms ? `${Math.round((100 * w.floor_ms) / w.ms)}%` : "–"}</td><td class="num">${errorText(w.max_abs_error)}</td><td class="num">${errorText(w.max_rel_error)}</td><td class="small faint text">${seedsOf(seeds, w.name)}</td></tr>`)}</tbody></table></div>` : html`<p class="soft">No workload was reached: it ended at ${e.stage || "the start"}.</p>`}</section>
     ${m.damaged ? html`<p class="bad wrap">${m.damaged}</p>` : null}<${Samples} timing=${m.timing} id=${p.id} baseline=${m.baseline} />
-    <section class="card"><h2>Circumstances</h2><dl class="facts"><dt>stage reached</dt><dd>${e.stage || "–"}</dd><dt>took</dt><dd>${duration(e.seconds)}${m.stage_seconds ? ` (${Object.entries(m.stage_seconds).map(([k, v]) => `${k} ${duration(v)}`).join(", ")})` : ""}</dd><dt>device</dt><dd class="text">${e.device || "–"}</dd>${["machine", "load", "sandbox", "ending", "versions", "counters", "profile", "disabled_defences"].filter((k) => m[k] != null).map((k) => html`<dt>${k.replace("_", " ")}</dt><dd class="mono text wrap">${flat(m[k])}</dd>`)}
+    <section class="card"><h2>Circumstances</h2><dl class="facts"><dt>stage reached</dt><dd>${e.stage || "–"}</dd><dt>took</dt><dd>${duration(e.seconds)}${m.stage_seconds ? ` (${Object.entries(m.stage_seconds).map(([k, v]) => `${k} ${duration(v)}`).join(", ")})` : ""}</dd><dt>device</dt><dd class="text">${e.device || "–"}</dd>${["machine", "load", "sandbox", "ending", "versions", "counters", "profile", "disabled_defences"].filter((k) => m[k] != null && m[k].length !== 0).map((k) => html`<dt>${k.replace("_", " ")}</dt><dd class="mono text wrap">${compact(m[k])}</dd>`)}
       ${Object.keys(e.against).length ? html`<dt>timed beside</dt><dd>${Object.entries(e.against).map(([id, r]) => html`<div><${ProgramLink} id=${id} /> ${interval(r)}</div>`)}</dd>` : null}</dl></section>`;
 }
 
@@ -102,7 +102,6 @@ function seedsOf(seeds, name) {
   });
   return found.join("; ") || "–";
 }
-const flat = (v) => (v && typeof v === "object" ? JSON.stringify(v, null, 1).replace(/[\n{}"]/g, "").replace(/\s+/g, " ").trim() : String(v));
 
 /** @param {{timing: any, id: string, baseline?: string}} props */
 function Samples({ timing, id, baseline }) {

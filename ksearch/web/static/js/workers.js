@@ -1,7 +1,7 @@
 // Who did what when: a lane for each holder of leases.
 import { html, useEffect, useMemo, useState } from "./lib.js";
 import { get } from "./source.js";
-import { ago, clock, count, duration, plural, words } from "./format.js";
+import { ago, clock, compact, count, duration, plural, words } from "./format.js";
 import { model, now, useList, useModel } from "./model.js";
 import { set } from "./route.js";
 import { NodeLink, ProgramLink, Waiting } from "./parts.js";
@@ -28,7 +28,7 @@ export function Workers({ at }) {
     <section class="card">${lanes.length ? lanes.map((lane) => html`<${Lane} lane=${lane} stages=${stages} start=${start} end=${end} />`) : html`<${Waiting} what="Nothing was worked on in this window." />`}<div class="row small faint"><span>${clock(start)}</span><span class="grow" /><span>${clock(end)}</span></div></section>
     <div class="grid"><section class="card c6"><h2>Out now <small>${plural(model.head.out.length, "request")}</small></h2>${model.head.out.length ? html`<table>${model.head.out.map((o) => html`<tr><td>${o.kind} <span class="faint">${o.request}</span></td><td><${NodeLink} id=${o.node} title /></td><td class="text">${o.holder ?? html`<span class="soft">nobody holds it</span>`}</td><td class="num">${o.since ? duration(now() - o.since) : ""}</td><td class="num faint">${o.deadline ? (o.deadline < now() ? "overdue" : `until ${clock(o.deadline)}`) : ""}</td></tr>`)}</table>` : html`<p class="soft">Nothing.</p>`}</section>
       <section class="card c6"><h2>Lost and expired <small>never a verdict on a program; asked again</small></h2>${lost.length ? html`<div class="scroll"><table>${lost.slice(0, 30).map((s) => html`<tr><td>${s.kind} <span class="faint">${s.request}</span></td><td class="text">${s.holder}</td><td class="bad text wrap">${s.outcome}</td><td class="num soft">${ago(s.end, now())}</td></tr>`)}</table></div>` : html`<p class="soft">None.</p>`}</section>
-      <section class="card c6"><h2>Devices</h2><${Devices} /></section><section class="card c6"><h2>Latest measurements <small>machine, load and how the runner ended, from the records</small></h2><${Latest} stages=${stages} /></section></div></div>`;
+      <section class="card c6"><h2>Devices</h2><${Devices} /></section><section class="card c12"><h2>Latest measurements <small>clocks, load and how the runner ended, from the records</small></h2><${Latest} stages=${stages} /></section></div></div>`;
 }
 
 function byHolder(rows, start, end) {
@@ -84,12 +84,12 @@ function Devices() {
   const found = new Map();
   for (const t of model.tries.values()) if (t.device) { const d = found.get(t.device) ?? { n: 0, s: 0 }; d.n += 1; d.s += t.seconds ?? 0; found.set(t.device, d); }
   if (!found.size) return html`<p class="soft">No evaluation has named its device yet.</p>`;
-  return html`<table>${[...found].map(([name, d]) => html`<tr><td class="text">${name}</td><td class="num">${count(d.n)} measured</td><td class="num soft">${duration(d.s)}</td></tr>`)}</table><p class="small faint" style=${{ marginTop: "6px" }}>Clocks, temperatures and how a runner ended are in each program's record: Programs, Measurements.</p>`;
+  return html`<table>${[...found].map(([name, d]) => html`<tr><td class="text">${name}</td><td class="num">${count(d.n)} measured</td><td class="num soft">${duration(d.s)}</td></tr>`)}</table>`;
 }
 
 /** @param {{stages: Record<string, any>}} props */
 function Latest({ stages }) {
   const rows = Object.entries(stages).slice(-6).reverse();
   if (!rows.length) return html`<p class="soft">No record holds stages yet.</p>`;
-  return html`<table>${rows.map(([id, s]) => html`<tr><td><${ProgramLink} id=${id} /></td><td class="small text wrap">${Object.entries(s.seconds).map(([k, v]) => `${k} ${duration(v)}`).join(", ")}</td><td class="small soft text wrap">${["ending", "load", "state"].filter((k) => s[k] != null).map((k) => `${k}: ${JSON.stringify(s[k]).replace(/[{}"[\]]/g, "").slice(0, 160)}`).join("; ")}</td></tr>`)}</table>`;
+  return html`<table>${rows.map(([id, s]) => html`<tr><td><${ProgramLink} id=${id} /></td><td class="small text wrap">${Object.entries(s.seconds).map(([k, v]) => `${k} ${duration(v)}`).join(", ")}</td><td class="small soft text wrap">${["state", "ending", "load"].filter((k) => s[k] != null).map((k) => `${k === "state" ? "" : `${k}: `}${compact(s[k]).slice(0, 200)}`).join("; ")}</td></tr>`)}</table>`;
 }
