@@ -120,6 +120,12 @@ class Bench:
         """Lock file for timing; None: the machine's."""
         return self.options.lease or self.device.lease()
 
+    @property
+    def flushes(self) -> bool:
+        """The oracle puts buffers out of all caches before each turn, so that no runner has to be trusted with it."""
+        wanted = self.options.on(Defence.CACHE_FLUSH) and self.options.on(Defence.OUTSIDE_FLUSH)
+        return wanted and self.harness is not None
+
     def sets_bytes(self, subjects: int) -> int:
         """All buffer sets of one runner and workload together, with so many timed at once."""
         return self.device.sets_bytes(subjects, sum(w.timed for w in self.spec.workloads))
@@ -273,6 +279,12 @@ class Subject:
             self.failed = True
             raise verdicts.of_fault(answer)
         return answer
+
+    @property
+    def accountable(self) -> bool:
+        """It can start neither threads nor processes: all of its work is in its own processor time."""
+        spec, alone = self.bench.spec, "seccomp" in self.process.rungs
+        return alone and spec.device == "cpu" and spec.threads == 1 and self.bench.options.on(Defence.STOP_OFF_TURN)
 
     def map(self, group: str, axes: Mapping[str, int], count: int) -> None:
         """See to it that this runner has `count` buffer sets under `group`."""

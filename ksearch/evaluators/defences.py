@@ -27,6 +27,7 @@ class Defence(StrEnum):
     LATE_WRITE = "late_write"  # a background thread that finishes the work after the answer
     # time
     CACHE_FLUSH = "cache_flush"  # times of data that still sat in the cache
+    OUTSIDE_FLUSH = "outside_flush"  # work hidden in the flushing of caches: the oracle does it, not the runner
     OUTSIDE_CLOCK = "outside_clock"  # patched clocks and forged per-call times
     FLOOR = "floor"  # times that no machine could reach
     STOP_OFF_TURN = "stop_off_turn"  # slowing down the baseline, or working, while others are timed

@@ -21,7 +21,7 @@ from ksearch.evaluators.defences import Defence
 from ksearch.evaluators.elf import Symbols
 from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.evaluators.pipeline import Pipeline, Run
-from ksearch.evaluators.processes import Broken, Ended, NoMemory
+from ksearch.evaluators.processes import Broken, Ended, NoMemory, TooBusy
 from ksearch.evaluators.stages import Checker, Errors
 from ksearch.evaluators.verdicts import Failed
 from ksearch.protocol import Lost
@@ -156,6 +156,8 @@ class LocalEvaluator:
                 evaluation = self._measure(run)
         except BuildFailed as error:
             evaluation = results.failed(run, Failed(error.verdict, error.reason, error.log), self.bench.device.name)
+        except TooBusy as error:
+            return Measured(Lost(f"{run.stage}: {error}"), {"lost": str(error), "program": program.id})
         except (Broken, EvaluatorError, OSError, MemoryError) as error:
             self._restart()
             return Measured(Lost(f"{run.stage}: {error}"), {"lost": str(error), "program": program.id})

@@ -13,6 +13,7 @@ import numpy as np
 from ksearch.definition import TaskSpec
 from ksearch.evaluators import record, stats
 from ksearch.evaluators.bench import Bench, Subject
+from ksearch.evaluators.bounding import bound
 from ksearch.evaluators.builder import Built
 from ksearch.evaluators.defences import Defence
 from ksearch.evaluators.lease import timing_lease
@@ -79,7 +80,7 @@ class Run:
 def ratios(timer: Timer, other: Subject, spec: TaskSpec, rng: np.random.Generator) -> tuple[Ratio, dict[str, Ratio]]:
     """`other`'s time over the candidate's: the mean over workloads, and each."""
     logs = {name: track.logs[other.key] for name, track in timer.tracks.items()}
-    return stats.combine(logs, spec.mean, rng)
+    return stats.combine(logs, spec.mean, rng, stats.robust)
 
 
 def floor_ms(bench: Bench, axes: Mapping[str, int]) -> float:
@@ -155,7 +156,7 @@ class Pipeline:
 
     def _time(self, timer: Timer) -> None:
         timer.sample()
-        timer.bound(self.options.outside_batch_ms / 5, 3)
+        self.run.flags += bound(timer, self.options.outside_batch_ms / 5, 3)
 
     def _ratio(self, timer: Timer, other: Subject) -> Ratio:
         return ratios(timer, other, self.spec, self.around.rng)[0]
@@ -222,7 +223,7 @@ class Pipeline:
                 longer, most = (4.0, 16) if self.spec.device == "cuda" else (1.0, 8)
                 timer.begin(expected_ms, self.around.baseline_ms, longer)
                 timer.sample()
-                timer.bound(self.options.outside_batch_ms, most)
+                self.run.flags += bound(timer, self.options.outside_batch_ms, most)
             except OtherFailed as error:
                 raise Broken(f"failed in the confirmation: {error}") from error
         return timer

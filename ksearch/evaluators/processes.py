@@ -29,6 +29,10 @@ class Broken(Exception):
     """A part of the evaluator failed: what was being measured is lost, not judged."""
 
 
+class TooBusy(Broken):
+    """The machine did not let anything be decided; every process is sound."""
+
+
 class NoMemory(Broken):
     """The oracle found no memory: too little for the task, or the program being measured has taken it."""
 
@@ -145,6 +149,8 @@ class Jailed:
         self.output_cap, self.reply_cap, self.tokens = output_cap_bytes, reply_cap_bytes, tokens
         self.ending: wire.Message | None = None
         self.stopped = False
+        self.turn_cpu_ns: int | None = None  # processor time between the last `resume` and `stop`, by the kernel
+        self._cpu_ns = -1
         order: wire.Message = {"jail": asdict(spec), "skip": list(skip)}
         if argv:
             order["argv"] = list(argv)
@@ -277,15 +283,16 @@ class Jailed:
     def stop(self) -> None:
         """Off turn: no thread of it runs until `resume`."""
         if not self.stopped and self.ending is None:
-            self._order("stop", "stopped")
+            now = int(self._order("stop", "stopped").get("cpu_ns", -1))
+            self.turn_cpu_ns = now - self._cpu_ns if now >= 0 <= self._cpu_ns else None
             self.stopped = True
 
     def resume(self) -> None:
         if self.stopped:
-            self._order("continue", "continued")
+            self._cpu_ns = int(self._order("continue", "continued").get("cpu_ns", -1))
             self.stopped = False
 
-    def _order(self, do: str, done: str) -> None:
+    def _order(self, do: str, done: str) -> wire.Message:
         try:
             wire.send(self.keeper, {"do": do})
         except wire.Closed:
@@ -296,6 +303,7 @@ class Jailed:
                 self.ending = message
                 raise Ended(message)
             message = self._from_keeper(10.0)
+        return dict(message)
 
     def kill(self) -> wire.Message:
         """Kill it and everything it started; returns how it ended. Idempotent."""

@@ -8,35 +8,26 @@ from __future__ import annotations
 
 import math
 import random
-import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from ksearch.definition import Workload
-from ksearch.evaluators import outside, stats, verdicts
+from ksearch.evaluators import verdicts
 from ksearch.evaluators.bench import Bench, Subject
 from ksearch.evaluators.defences import Defence
-from ksearch.evaluators.gpu import endtoend
 from ksearch.evaluators.processes import Ended
 from ksearch.evaluators.stages import judging_off, poison
+from ksearch.evaluators.track import Track, quick
 from ksearch.evaluators.verdicts import Failed
 from ksearch.types import Verdict
 
 MAX_SETS = 48
-OUTSIDE_TRIES, ROUNDS_IN_DOUBT = 5, 4
-QUEUE_S = 0.4
 LEAST_CALLS, LONG_CALL_MS = 5, 10.0  # calls in a turn, unless they are as long as this
+INTERRUPTED, INTERRUPTED_NS = 0.9, 2_000_000  # computing is that much shorter than every call of a turn
 LARGEST_KEPT_BYTES = 512 << 20  # of a GPU's memory, from candidate to candidate, per runner and workload
 REFERENCE_S = 0.004  # spent on references per turn
-
-
-def quick(ns: Sequence[int]) -> float:
-    """A turn in one number: the mean of its fastest quarter. What disturbs a machine only ever adds time."""
-    return statistics.fmean(sorted(ns)[: max(1, len(ns) // 4)])
 
 
 class OtherFailed(Exception):
@@ -45,39 +36,6 @@ class OtherFailed(Exception):
     def __init__(self, subject: Subject, failed: Failed) -> None:
         super().__init__(f"{subject.key}: {failed.verdict}: {failed.reason}")
         self.subject = subject
-
-
-@dataclass(slots=True)
-class Track:
-    """Everything measured of one workload. Times in nanoseconds, one list per turn."""
-
-    workload: Workload
-    sets: int
-    use: int
-    samples: dict[str, list[list[int]]] = field(default_factory=dict)  # subject -> turns -> calls
-    outside: dict[str, list[int]] = field(default_factory=dict)
-    logs: dict[str, list[float]] = field(default_factory=dict)  # other subject -> paired log ratios
-    reference_s: float = 0.0
-    spent_s: float = 0.0
-    turns: int = 0
-    first: int = 0
-    given: set[int] = field(default_factory=set)  # sets that hold values, where they are not to be fresh
-    batches: list[dict[str, Any]] = field(default_factory=list)
-    end_to_end: bool = False  # a GPU: times are those of queued calls by our clock, launches and all
-
-    def median_ms(self, key: str) -> float:
-        return statistics.median(n for turn in self.samples[key] for n in turn) / 1e6
-
-    def quick_ns(self, key: str) -> float:
-        """The middle one of the turns' fast quarters: what the ratios are made of."""
-        return statistics.median(quick(turn) for turn in self.samples[key])
-
-    @property
-    def rounds(self) -> int:
-        return len(next(iter(self.logs.values()), ()))
-
-    def half_width(self, rng: np.random.Generator) -> float:
-        return max((stats.half_width(v, rng) for v in self.logs.values()), default=math.inf)
 
 
 class Timer:
@@ -94,11 +52,17 @@ class Timer:
         self.random = random.Random()  # which sets are judged by the reference must not be guessed
         self.rng = np.random.default_rng()
         self.tracks: dict[str, Track] = {}
+        self.waited_ns = 0  # in the last turn: on our clock, but not computing
         self.control: Subject | None = None  # beside a Python candidate: a program that does nothing
 
     @property
     def subjects(self) -> list[Subject]:
         return [self.candidate, *self.others, *([self.control] if self.control else [])]
+
+    @property
+    def exact(self) -> bool:
+        """What the candidate does in a turn is known from outside, to some microseconds."""
+        return self.bench.flushes and self.candidate.accountable
 
     def begin(self, candidate_ms: dict[str, float], baseline_ms: dict[str, float], longer: float = 1.0) -> None:
         """Make the buffer sets; the first turns warm up and give the length of a call.
@@ -121,12 +85,13 @@ class Timer:
             track = self.tracks[workload.name] = Track(workload, sets, use)
             for subject in self.subjects:
                 track.samples[subject.key], track.outside[subject.key] = [], []
+                track.waited[subject.key] = []
                 self._map(subject, workload, sets)
                 if self.bench.options.on(Defence.STOP_OFF_TURN):
                     self._stop(subject, workload)  # or it could see the values before its turn
             for other in self.others:
                 track.logs[other.key] = []
-            self._round(track, count=False)
+            self.round(track, count=False)
 
     def release(self) -> None:
         """Give back the memory of large sets: a GPU has not enough for those of the confirmation beside them."""
@@ -162,7 +127,7 @@ class Timer:
             limit_s = cap_s if width > options.wide_half_width else budget_s
             if (spent > limit_s and track.rounds >= min(3, least)) or time.monotonic() > self.deadline:
                 break
-            self._round(track, count=True)
+            self.round(track, count=True)
         track.spent_s += time.monotonic() - start
 
     def sample(self) -> None:
@@ -173,7 +138,7 @@ class Timer:
             cap_s = max(min(options.time_cap_s, 2 * self.budget_s) / count - track.spent_s, 0.0)
             self.rounds(track, options.min_rounds, options.max_rounds, left_s, cap_s)
 
-    def _round(self, track: Track, *, count: bool) -> None:
+    def round(self, track: Track, *, count: bool) -> None:
         sets = [(track.first + i) % track.sets for i in range(track.use)]
         track.first = (track.first + track.use) % track.sets
         self.fill(track, sets)
@@ -182,15 +147,23 @@ class Timer:
         took: dict[str, float] = {}
         for subject in order:
             ns, seen = self.turn(track, subject, sets, flush=self.bench.options.on(Defence.CACHE_FLUSH))
-            took[subject.key] = quick(ns)
+            took[subject.key] = self._each(subject, ns, seen)
             if count:
                 track.samples[subject.key].append(ns)
                 track.outside[subject.key].append(seen)
+                track.waited[subject.key].append(max(self.waited_ns, 0))
         self.judge(track, sets)
         if count:
             mine = max(took[self.candidate.key], 1)
             for other in self.others:
                 track.logs[other.key].append(math.log(max(took[other.key], 1) / mine))
+
+    def _each(self, subject: Subject, ns: list[int], seen: int) -> float:
+        """A turn in one number: its quick calls; of long calls, each of which was interrupted, the computing."""
+        each, computed = quick(ns), seen / len(ns)
+        if self.exact and subject.accountable and each > INTERRUPTED_NS and computed < INTERRUPTED * each:
+            return computed
+        return each
 
     def fill(self, track: Track, sets: list[int]) -> None:
         """New values, the same for everybody, and new poison.
@@ -203,31 +176,36 @@ class Timer:
         if not self.bench.options.on(Defence.FRESH_VALUES):
             old = [i for i in sets if i in track.given]
             for key in keys if old else ():
-                self.bench.oracle.ask({"do": "again", "key": key, "sets": old, "poison": kind})
+                order = {"do": "again", "key": key, "sets": old, "poison": kind, "flush": self.bench.flushes}
+                self.bench.oracle.ask(order)
             sets = [i for i in sets if i not in track.given]
             track.given.update(sets)
             if not sets:
                 return
         affordable = int(REFERENCE_S / track.reference_s) if track.reference_s else 1
         count = min(len(sets), max(affordable, track.turns % 4 == 0))
-        order = {"do": "fill", "keys": keys, "sets": sets, "expect": self.random.sample(sets, count), "poison": kind}
+        order = {
+            "do": "fill", "keys": keys, "sets": sets, "expect": self.random.sample(sets, count), "poison": kind,
+            "flush": self.bench.flushes,
+        }  # fmt: skip
         answer, _ = self.bench.oracle.ask(order)
         track.reference_s = max(float(answer["reference_s"]), 1e-6)
 
     def turn(
         self, track: Track, subject: Subject, sets: list[int], *, flush: bool, queued: bool = False
     ) -> tuple[list[int], int]:
-        """One turn: (what the runner reports per call, time by our clock from before `resume` to after `stop`).
+        """One turn: (what the runner reports per call, time from before `resume` to after `stop`).
 
-        No thread of the process runs outside that span, so whatever it does for these calls is in it.
+        No thread of the process runs outside that span, so whatever it does for these calls is in it. By the kernel's
+        count of its processor time where that holds all of its work, else by our clock.
         """
         group, left_s = f"{track.workload.name}/t", max(self.deadline - time.monotonic(), 1.0)
         start = time.perf_counter_ns()
         try:
             subject.process.resume()
-            if queued:
+            if queued and not self.bench.flushes:
                 subject.ask({"do": "flush", "key": group, "sets": sets}, (), left_s)
-            ns = subject.run(group, sets, flush=flush, limit_s=left_s)
+            ns = subject.run(group, sets, flush=flush and not self.bench.flushes, limit_s=left_s)
             if self.bench.options.on(Defence.STOP_OFF_TURN):
                 subject.process.stop()
         except Failed as failed:
@@ -235,27 +213,15 @@ class Timer:
         except Ended as error:
             ended = verdicts.of_ending(error, subject.log)
             raise self._whose(subject, ended, track.workload) from error
-        return ns, time.perf_counter_ns() - start
+        took, computed = time.perf_counter_ns() - start, subject.process.turn_cpu_ns
+        self.waited_ns = took - computed if computed is not None else 0
+        return ns, took if computed is None or not subject.accountable else computed
 
     def _stop(self, subject: Subject, workload: Workload) -> None:
         try:
             subject.process.stop()
         except Ended as error:
             raise self._whose(subject, verdicts.of_ending(error, subject.log), workload) from error
-
-    def _claims(self, track: Track) -> outside.Claims:
-        mine, base, cuda = self.candidate.key, self.baseline.key, self.bench.spec.device == "cuda"
-        beside = (self.control or self.baseline).key
-        names = self.bench.spec.names(track.workload.axes)
-        return outside.Claims(
-            calls=track.use, queued_calls=track.sets,
-            python=not cuda and self.candidate.program.language == "python",
-            call_slack_ns=self.bench.device.call_slack_ns, launch_slack_ns=self.bench.device.launch_slack_ns,
-            output_bytes=sum(t.size_bytes(names) for t in self.bench.spec.outputs),
-            reported=track.samples[mine], seen=track.outside[mine], quick_ns=track.quick_ns(mine),
-            baseline_reported=track.samples[beside], baseline_seen=track.outside[beside],
-            baseline_quick_ns=math.inf if cuda else track.quick_ns(base),
-        )  # fmt: skip
 
     def judge(self, track: Track, sets: list[int]) -> None:
         if not self.bench.options.on(Defence.TIMED_OUTPUTS):
@@ -267,50 +233,3 @@ class Timer:
         if answer["fault"]:
             text = f"in a timed call: {answer['fault']['reason']}"
             raise Failed(Verdict(answer["fault"]["verdict"]), text, self.candidate.log, track.workload.name)
-
-    def bound(self, total_ms: float, most: int) -> None:
-        """Is what the runner reports borne out by the coordinator's clock?
-
-        Raises:
-            Failed: FORGED. Noise only ever adds time outside, so a suspicion is looked at again and again: an
-                honest program meets a quiet moment, a forger never does.
-        """
-        if not self.bench.options.on(Defence.OUTSIDE_CLOCK):
-            return
-        for track in self.tracks.values():
-            reason = ""
-            for _ in range(OUTSIDE_TRIES):
-                self._queue(track, total_ms, most)
-                reason = outside.doubt(self._claims(track), track.batches)
-                if not reason:
-                    break
-                for _ in range(ROUNDS_IN_DOUBT):
-                    self._round(track, count=True)
-            if reason and self.bench.spec.device == "cuda":
-                reason = endtoend.settle(self, track, reason)
-            if reason:
-                raise Failed(Verdict.FORGED, reason, workload=track.workload.name)
-
-    def _queue(self, track: Track, total_ms: float, most: int) -> None:
-        """Calls on distinct inputs, one after the other in one order, not flushed between."""
-        sets = list(range(track.sets))
-        per_order_ms = track.median_ms(self.candidate.key) * track.sets
-        start, limit_s = time.monotonic(), QUEUE_S
-        if self.bench.spec.device == "cuda":  # large inputs take their time, so all workloads share it
-            limit_s = 4 * QUEUE_S / len(self.tracks)
-        for done in range(max(2, min(most, math.ceil(total_ms / max(per_order_ms, 1e-3))))):
-            if done >= 2 and time.monotonic() - start > limit_s:
-                break  # very short calls: drawing their values takes far longer than the calls
-            self.fill(track, sets)
-            track.turns += 1
-            base, base_seen = self.turn(track, self.baseline, sets, flush=False, queued=True)
-            mine, mine_seen = self.turn(track, self.candidate, sets, flush=False, queued=True)
-            self.judge(track, sets)
-            batch = {
-                "calls": len(sets), "outside_ns": mine_seen, "reported_ns": sum(mine),
-                "baseline_outside_ns": base_seen, "baseline_reported_ns": sum(base),
-            }  # fmt: skip
-            if self.control is not None:
-                null, null_seen = self.turn(track, self.control, sets, flush=False, queued=True)
-                batch |= {"control_outside_ns": null_seen, "control_reported_ns": sum(null)}
-            track.batches.append(batch)

@@ -56,7 +56,10 @@ CLOCKS = (
     Cheat("patched_python_clock.py", (V.FORGED,), ("time",), (D.OUTSIDE_CLOCK,)),
     Cheat("patched_runner.py", (V.FORGED,), ("time",), (D.OUTSIDE_CLOCK,)),
     Cheat("patched_by_gc.py", (V.FORGED,), ("time",), (D.OUTSIDE_CLOCK,)),
-    Cheat("works_in_the_flush.cpp", (V.FORGED, V.TOO_FAST), ("time",), (D.OUTSIDE_CLOCK, D.FLOOR), "floored", x86=True),
+    Cheat(
+        "works_in_the_flush.cpp", (V.PASSED, V.FORGED), ANY, (D.OUTSIDE_FLUSH, D.OUTSIDE_CLOCK, D.FLOOR), "floored",
+        saves=True, x86=True,
+    ),
     Cheat("works_in_collect.py", (V.FORGED, V.TOO_FAST), ("time",), (D.OUTSIDE_CLOCK, D.FLOOR), "floored"),
     Cheat("burns_off_turn.py", (V.PASSED,), ANY, (D.STOP_OFF_TURN,), steals=True),
     Cheat("more_cores.cpp", (V.PASSED,), ANY, (D.PINNED_CPU,), steals=True, cores=2),

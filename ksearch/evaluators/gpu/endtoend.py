@@ -17,7 +17,8 @@ from ksearch.evaluators.defences import Defence
 
 if TYPE_CHECKING:
     from ksearch.evaluators.bench import Subject
-    from ksearch.evaluators.timing import Timer, Track
+    from ksearch.evaluators.timing import Timer
+    from ksearch.evaluators.track import Track
 
 TRIES = 4
 SLACK_NS = 50_000  # waking processes
