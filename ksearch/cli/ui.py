@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import webbrowser
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ksearch.cli import options as opt
-
-if TYPE_CHECKING:
-    from ksearch.store import Store
 
 
 def ui(
@@ -39,8 +36,27 @@ def ui(
       ksearch ui softmax-1 --port 8321 --no-open
       ksearch ui results/softmax/run.jsonl
     """
+    exported = run is not None and run.endswith(".jsonl")
+    place = run if exported and run else _place(store)
+    _serve(place, None if exported else run, not (exported or view_only), author, (host, port, called), open_browser)
+
+
+def _place(store: str | None) -> str:
+    from ksearch.cli.opening import store_place
+
+    return store_place(store)
+
+
+def _serve(
+    place: str,
+    run: str | None,
+    speaks: bool,
+    author: str | None,
+    at: tuple[str, int, list[str] | None],
+    open_browser: bool,
+) -> None:
     from ksearch.cli.boundary import say
-    from ksearch.cli.opening import opened, store_place
+    from ksearch.cli.opening import opened
     from ksearch.errors import BadInput
 
     try:
@@ -52,24 +68,17 @@ def ui(
         ) from error
     from ksearch.store import open_store
 
-    exported = run is not None and run.endswith(".jsonl")
-    place = run if exported and run else store_place(store)
-
-    def writable() -> Store:
-        return open_store(place)
-
     def started(address: str) -> None:
         print(f"dashboard: {address}", flush=True)
         say("Ctrl-C ends it; the search does not notice.")
         if open_browser:
             webbrowser.open(address)
 
+    host, port, called = at
     with opened(place, readonly=True) as viewed:
-        name = viewed.runs()[0].id if exported else run
-        if name:
-            viewed.run(name)
-        speak = None if exported or view_only else writable
-        desk = Desk(viewed, name, speak, author or opt.login_name())
+        if run:
+            viewed.run(run)
+        desk = Desk(viewed, run, (lambda: open_store(place)) if speaks else None, author or opt.login_name())
         try:
             serve(desk, Place(host, port, tuple(called or ())), started)
         except KeyboardInterrupt:

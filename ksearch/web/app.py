@@ -99,11 +99,6 @@ def _reading(app: FastAPI, desk: Desk) -> None:
     def latest_stages(run: RunName = None, limit: Annotated[int, Query(ge=1, le=MAX_ANSWER)] = MAX_ANSWER) -> Response:
         return StrictJSON(stages.latest(desk.reader(run), limit))
 
-    @app.get("/api/events")
-    def events(run: RunName = None, after: Since = 0, limit: Limit = 200) -> Response:
-        found = desk.reader(run).events(after, limit)
-        return StrictJSON({"events": [event_json(e) for e in found], "next": found[-1].seq if found else after})
-
     for name in ("steps", "calls", "spans", "remarks"):
         _list(app, desk, name)
 
@@ -116,6 +111,11 @@ def _list(app: FastAPI, desk: Desk, name: str) -> None:
 
 
 def _objects(app: FastAPI, desk: Desk) -> None:
+    @app.get("/api/events")
+    def events(run: RunName = None, after: Since = 0, limit: Limit = 200) -> Response:
+        found = desk.reader(run).events(after, limit)
+        return StrictJSON({"events": [event_json(e) for e in found], "next": found[-1].seq if found else after})
+
     @app.get("/api/program")
     def program(id: Sha, run: RunName = None) -> Response:
         found = program_detail(desk.reader(run), id)

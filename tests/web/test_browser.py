@@ -491,3 +491,21 @@ def test_memory_stays_where_it_is_while_events_come(tmp_path: Path, chrome: Brow
             first = say(20)
             assert say(150) == first
             assert page.evaluate("performance.getEntriesByType('resource').length") < 250
+
+
+DIFFS = """async () => { const { diff } = await import('./static/js/diff.js'); let state = 7, tried = 0;
+  const draw = (n) => (state = (state * 1103515245 + 12345) % 2147483648) % n;
+  for (let round = 0; round < 400; round += 1) {
+    const lines = (n) => Array.from({ length: draw(n) }, () => 'abcd'[draw(4)]);
+    const [a, b] = [lines(30), lines(30)]; const edits = diff(a, b); tried += 1;
+    const left = edits.filter((e) => e.kind !== '+').map((e) => a[e.a]);
+    const right = edits.filter((e) => e.kind !== '-').map((e) => b[e.b]);
+    const alike = edits.every((e) => e.kind !== ' ' || a[e.a] === b[e.b]);
+    if (left.join() !== a.join() || right.join() !== b.join() || !alike) return [a.join(''), b.join('')]; }
+  const big = Array.from({ length: 15000 }, (_, i) => `line ${i}`); const from = performance.now();
+  diff(big, big.map((l, i) => (i % 7 ? l : `${l}!`))); return [tried, performance.now() - from < 20000]; }"""
+
+
+def test_differences_lead_from_one_text_to_the_other(finished: str, opener: Opener) -> None:
+    page = opener(finished).go("softmax-1/tree", MARKS["tree"])
+    assert page.evaluate(DIFFS) == [400, True]
