@@ -25,7 +25,7 @@ STYLES = {
     NodeStatus.SOLVED: "green", NodeStatus.ACTIVE: "yellow", NodeStatus.OPEN: "cyan", NodeStatus.REJECTED: "red",
     NodeStatus.PRUNED: "dim",
 }  # fmt: skip
-BAR = 12  # characters of the gauge
+BAR = 8  # characters of the gauge
 MAX_LANES = 4
 MAX_RESULTS = 5
 TREE = 5  # lines of the tree at least, where the terminal has them
@@ -110,12 +110,12 @@ def _spent(state: State, now: float) -> str:
     used, limit = evaluations_committed(state), budget.evaluations
     full = min(BAR, round(BAR * used / limit)) if limit else BAR
     parts = [f"spent  {'#' * full}{'-' * (BAR - full)} {used}/{limit} evaluations"]
-    parts.append(f"{state.attempts} attempts")
     unpriced = f" and {plural(state.unpriced, 'unpriced call')}" if state.unpriced else ""
-    parts.append(f"${spent.usd or 0:.2f}{f' of ${budget.usd:.2f}' if budget.usd is not None else ''}{unpriced}")
+    parts.append(f"${spent.usd or 0:.2f}{f'/${budget.usd:.2f}' if budget.usd is not None else ''}{unpriced}")
     parts.append(f"{short(spent.tokens)}{f'/{short(budget.tokens)}' if budget.tokens is not None else ''} tokens")
     limit_s = f"/{budget.seconds / 60:.0f}" if budget.seconds is not None else ""
     parts.append(f"{working_s(state, now) / 60:.1f}{limit_s} min")
+    parts.append(f"{state.attempts} attempts")
     return "  ".join(parts)
 
 
