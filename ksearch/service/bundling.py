@@ -94,7 +94,7 @@ def check_place(folder: Path) -> None:
 
 def sources() -> list[Path]:
     """The files of this package that evaluation needs: the evaluators, and what they import, and so on."""
-    found = {PACKAGE / "__init__.py", PACKAGE / "evaluators" / "harness.cpp"}
+    found = {PACKAGE / "__init__.py", *(PACKAGE / "evaluators").rglob("*.cpp"), *(PACKAGE / "evaluators").rglob("*.cu")}
     todo = [p for p in (PACKAGE / "evaluators").rglob("*.py") if "__pycache__" not in p.parts]
     while todo:
         path = todo.pop()
