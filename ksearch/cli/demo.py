@@ -45,7 +45,8 @@ def demo(
         print(f"A search recorded with the bundled task {name}: the model's replies are recorded,")
         print("building, checking and timing happen on this machine, now.\n")
         _replay(run)
-        print(f"\nLook closer: ksearch show {run.id}; ksearch show {run.id} n1; ksearch best {run.id} -o best/")
+        print(f"\nSee it in a browser: ksearch ui {run.id}")
+        print(f"Look closer: ksearch show {run.id}; ksearch show {run.id} n1; ksearch best {run.id} -o best/")
 
 
 def replay(
