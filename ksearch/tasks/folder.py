@@ -109,11 +109,6 @@ def _spec(root: Section, folder: Path, languages: tuple[str, ...]) -> TaskSpec:
     floor = fmt.read_floor(root, known)
     workloads = fmt.read_workloads(root, axes)
     fmt.check_sizes(root, (*inputs, *outputs), floor, workloads, constants)
-    baseline = read_program(root.table("baseline"), folder, symbol, languages)
-    strong = {
-        label: read_program(entry, folder, symbol, fmt.LANGUAGES)
-        for label, entry in root.table("strong", optional=True).children()
-    }
     return TaskSpec(
         name=name,
         title=title or name,
@@ -129,8 +124,8 @@ def _spec(root: Section, folder: Path, languages: tuple[str, ...]) -> TaskSpec:
         precision=root.choice("precision", fmt.PRECISIONS, "tolerance"),
         floor=floor,
         mean=fmt.read_mean(root),
-        baseline=baseline,
-        strong=strong,
+        baseline=read_program(root.table("baseline"), folder, symbol, languages),
+        strong=_strong(root, folder, symbol),
         constants=constants,
         forbid=root.texts("forbid", ()),
         threads=root.integer("threads", 1),
@@ -138,6 +133,11 @@ def _spec(root: Section, folder: Path, languages: tuple[str, ...]) -> TaskSpec:
         hash=hash_folder(folder),
         device=device,
     )
+
+
+def _strong(root: Section, folder: Path, symbol: str) -> dict[str, Program]:
+    entries = root.table("strong", optional=True).children()
+    return {label: read_program(entry, folder, symbol, fmt.LANGUAGES) for label, entry in entries}
 
 
 def _languages(root: Section) -> tuple[str, ...]:
