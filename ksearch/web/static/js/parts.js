@@ -7,6 +7,7 @@ import { href } from "./route.js";
 
 /** A node's status as a shape and a hue, so that either alone tells. @param {{status: string, best?: boolean, size?: number}} props */
 export function Glyph({ status, best = false, size = 12 }) {
+  best = best && status !== "active"; // what is being worked on stays to be seen; the star is beside its speedup
   const name = best ? "best" : status;
   return html`<svg class="glyph" width=${size} height=${size} viewBox="-6 -6 12 12" role="img" aria-label=${best ? "best, solved" : status}>${shape(name)}</svg>`;
 }

@@ -44,7 +44,7 @@ export function Speedup({ n, best, bestId }) {
   const other = best && n.program !== bestId ? model.head.best : null;
   const shown = other?.program === bestId && other?.speedup ? other.speedup : n.speedup;
   const title = other && n.speedup ? `the best of the run is an attempt at this action; the action closed with ${times(n.speedup[0])}` : "";
-  return html`<span class=${`num ${best ? "best strong" : ""}`} title=${title}>${shown ? times(shown[0]) : ""}</span>`;
+  return html`<span class=${`num ${best ? "best strong" : ""}`} title=${title}>${shown ? `${best ? "★ " : ""}${times(shown[0])}` : ""}</span>`;
 }
 
 /** The lines that lead to a row. @param {{row: import("./layout.js").Row}} props */

@@ -55,8 +55,8 @@ export function Form({ title, explain = "", fields, verb, submit, close }) {
       onKeyDown=${(e) => { if (e.key === "Enter" && e.target.tagName === "INPUT") send(); }}>
     <h2>${title}</h2>${explain ? html`<p class="soft small">${explain}</p>` : null}
     <div class=${fields.length > 4 ? "pair" : ""} style=${{ display: "grid", gap: "10px" }}>${fields.map(([name, label, kind]) => kind === "check"
-      ? html`<label class="check"><input type="checkbox" checked=${values[name]} onChange=${(e) => put(name, e.target.checked)} />${label}</label>`
-      : html`<label>${label}${kind === "long" ? html`<textarea rows="3" maxlength="4000" value=${values[name]} onInput=${(e) => put(name, e.target.value)} />`
+      ? html`<label class="check whole"><input type="checkbox" checked=${values[name]} onChange=${(e) => put(name, e.target.checked)} />${label}</label>`
+      : html`<label class=${kind === "number" ? "" : "whole"}>${label}${kind === "long" ? html`<textarea rows="3" maxlength="4000" value=${values[name]} onInput=${(e) => put(name, e.target.value)} />`
         : html`<input type=${kind} step="any" maxlength="400" value=${values[name]} onInput=${(e) => put(name, e.target.value)} />`}</label>`)}</div>
     <div class="row"><button class="primary" disabled=${busy} onClick=${send}>${verb}</button><button onClick=${close}>Cancel</button></div></div></div>`;
 }
