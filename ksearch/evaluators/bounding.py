@@ -109,17 +109,16 @@ def claims(timer: Timer, track: Track) -> outside.Claims:
 def _usual(timer: Timer, track: Track) -> Turns:
     """Turns that show what passes beside the calls of an honest program.
 
-    By its processor time a long turn shows that only where nobody interrupts it. What a compiled program does
-    beside its calls does not depend on the workload, so the calm turns of all workloads count.
+    In processor time, turns of the baseline without any call show it: of long calls that were interrupted, nobody
+    knows how much of what they report was waiting. They do not depend on the workload.
     """
     key = (timer.control or timer.baseline).key
     if not timer.exact:
         return track.samples[key], track.outside[key]
     if timer.control is not None:
         return _calm(track, key, CALM, 0.5)
-    every = [(w, t, n) for t in timer.tracks.values() for n, w in enumerate(t.waited[key])]
-    best = sorted(every, key=lambda one: one[0])[: max(2 * CALM, len(every) // 3)]
-    return [t.samples[key][n] for _, t, n in best], [t.outside[key][n] for _, t, n in best]
+    empty = [seen for one in timer.tracks.values() for seen in one.empty]
+    return [[] for _ in empty], empty
 
 
 def _calm(track: Track, key: str, least: int, share: float) -> Turns:

@@ -20,7 +20,7 @@ from typing import Any
 
 DISAGREEMENT = 0.05
 SLACK_NS = 150_000  # waking, stopping and answering, per turn: how far two honest processes may differ
-EXACT_SLACK_NS = 40_000  # the same, of processor time
+EXACT_SLACK_NS = 60_000  # the same, of processor time
 SPREAD = 0.25  # of what the baseline takes beside its calls: flushing costs less after writes past the caches
 PYTHON_CALL_NS = 2_000  # between the calls of a Python program
 COPY_BYTES_PER_NS = 1.0  # of what a Python program returned, into the shared buffers

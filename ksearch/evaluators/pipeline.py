@@ -149,7 +149,7 @@ class Pipeline:
         """A few rounds. False: not worth more."""
         timer.begin(checker.call_ms, self.around.baseline_ms)
         for track in timer.tracks.values():
-            timer.rounds(track, SCREEN_ROUNDS, SCREEN_ROUNDS, 0.0, self.options.time_budget_s)
+            timer.rounds(track, SCREEN_ROUNDS, SCREEN_ROUNDS, self.options.time_budget_s)
         rivals = timer.others[1:]
         least = self.options.screen_ratio
         return not rivals or any(self._ratio(timer, other).high >= least for other in rivals)
@@ -159,7 +159,7 @@ class Pipeline:
         self.run.flags += bound(timer, self.options.outside_batch_ms / 5, 3)
 
     def _ratio(self, timer: Timer, other: Subject) -> Ratio:
-        return ratios(timer, other, self.spec, self.around.rng)[0]
+        return timer.ratio(other)
 
     def _worth_confirming(self, timer: Timer) -> bool:
         wanted = self.options.confirm and self.options.on(Defence.CONFIRM) and self.run.stage == "time"
@@ -220,7 +220,7 @@ class Pipeline:
             timer.control = self.around.control(self.run.program)
             try:
                 # Longer turns: what passes beside the calls of a turn matters less.
-                longer, most = (4.0, 16) if self.spec.device == "cuda" else (1.0, 8)
+                longer, most = (4.0, 16) if self.spec.device == "cuda" else (2.0, 8)
                 timer.begin(expected_ms, self.around.baseline_ms, longer)
                 timer.sample()
                 self.run.flags += bound(timer, self.options.outside_batch_ms, most)

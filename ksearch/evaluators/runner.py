@@ -49,8 +49,9 @@ class Buffers:
     def __init__(self, order: Answer, fds: list[int]) -> None:
         self.inputs, self.outputs, self.axes = order["inputs"], order["outputs"], order["axes"]
         self.maps: list[mmap.mmap] = []
-        self.ready: dict[tuple[int, ...], Prepared] = {}
-        self.calls: dict[tuple[int, ...], list[Call]] = {}
+        self.words = np.zeros((0, STRIDE), np.uint64)
+        self.ranges = np.zeros((0, len(self.inputs) + len(self.outputs), 2), np.uint64)
+        self.calls: dict[int, Call] = {}
         self.add(order, fds)
 
     def add(self, order: Answer, fds: list[int]) -> None:
@@ -58,6 +59,7 @@ class Buffers:
             # Every page is there from the start: no call meets a page fault that another was spared.
             self.maps.append(mmap.mmap(fd, order["bytes"], flags=mmap.MAP_SHARED | mmap.MAP_POPULATE))
             os.close(fd)
+        self._prepare(len(self.words))
 
     def arrays(self, index: int, layouts: list[Answer]) -> list[np.ndarray[Any, Any]]:
         return [
@@ -65,16 +67,17 @@ class Buffers:
         ]
 
     def prepared(self, sets: list[int]) -> Prepared:
-        """Arguments of the calls, made once: nothing slow may stand between an order and its first call."""
-        key = tuple(sets)
-        if key not in self.ready:
-            arrays = [self.arrays(i, self.inputs + self.outputs) for i in sets]
-            words = np.zeros((len(sets), STRIDE), np.uint64)
-            for row, one in zip(words, arrays, strict=True):
-                given = [a.ctypes.data for a in one] + [a & (1 << 64) - 1 for a in self.axes]
-                row[: len(given)] = given
-            self.ready[key] = Prepared(words, _ranges(arrays), len(given))
-        return self.ready[key]
+        """Arguments of the calls, made when the sets were: nothing slow may stand between an order and its calls."""
+        return Prepared(self.words[sets], self.ranges[sets], len(self.inputs) + len(self.outputs) + len(self.axes))
+
+    def _prepare(self, first: int) -> None:
+        arrays = [self.arrays(i, self.inputs + self.outputs) for i in range(first, len(self.maps))]
+        words = np.zeros((len(arrays), STRIDE), np.uint64)
+        for row, one in zip(words, arrays, strict=True):
+            given = [a.ctypes.data for a in one] + [a & (1 << 64) - 1 for a in self.axes]
+            row[: len(given)] = given
+        self.words = np.concatenate([self.words, words])
+        self.ranges = np.concatenate([self.ranges, _ranges(arrays)])
 
 
 class Runner:
@@ -212,14 +215,12 @@ class Runner:
         return {"ns": taken}
 
     def _prepare_python(self, buffers: Buffers, sets: list[int], passing: bool) -> list[Call]:
-        key = tuple(sets)
-        if key not in buffers.calls:
-            made = []
-            for index in sets:
+        for index in sets:
+            if index not in buffers.calls:
                 inputs, outputs = buffers.arrays(index, buffers.inputs), buffers.arrays(index, buffers.outputs)
-                made.append((index, inputs + outputs if passing else inputs, self._flusher(inputs + outputs)))
-            buffers.calls[key] = made
-        return buffers.calls[key]
+                given = inputs + outputs if passing else inputs
+                buffers.calls[index] = (index, given, self._flusher(inputs + outputs))
+        return [buffers.calls[index] for index in sets]
 
     def flush(self, order: Answer) -> Answer:
         """Put these sets out of all caches, so that queued calls meet them as calls timed alone do."""

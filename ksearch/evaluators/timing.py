@@ -14,17 +14,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from ksearch.definition import Workload
-from ksearch.evaluators import verdicts
+from ksearch.evaluators import stats, verdicts
 from ksearch.evaluators.bench import Bench, Subject
 from ksearch.evaluators.defences import Defence
 from ksearch.evaluators.processes import Ended
 from ksearch.evaluators.stages import judging_off, poison
 from ksearch.evaluators.track import Track, quick
 from ksearch.evaluators.verdicts import Failed
-from ksearch.types import Verdict
+from ksearch.types import Ratio, Verdict
 
 MAX_SETS = 48
+UNDECIDED = 3  # times the budget, for what may be an improvement
 LEAST_CALLS, LONG_CALL_MS = 5, 10.0  # calls in a turn, unless they are as long as this
+LEAST_LARGE, LARGE_BYTES = 3, 1 << 20  # or their buffers as large, so that fresh values take far longer than calls
+FEW_ROUNDS, STEP = 6, 3
+SURELY_WORSE, NOTHING = 0.98, 1.01  # no more rounds for a ratio under the one, or an interval that ends under the other
 INTERRUPTED, INTERRUPTED_NS = 0.9, 2_000_000  # computing is that much shorter than every call of a turn
 LARGEST_KEPT_BYTES = 512 << 20  # of a GPU's memory, from candidate to candidate, per runner and workload
 REFERENCE_S = 0.004  # spent on references per turn
@@ -77,7 +81,8 @@ class Timer:
             fast = max(min(slow, baseline_ms.get(workload.name, slow)), 1e-4)
             most = max(2, min(MAX_SETS, room // max(self.bench.set_bytes(workload.axes), 1)))
             sets = min(most, max(2, math.ceil(target * longer / fast)))
-            least = LEAST_CALLS if slow < LONG_CALL_MS else 2
+            usual = LEAST_LARGE if self.bench.set_bytes(workload.axes) > LARGE_BYTES else LEAST_CALLS
+            least = usual if slow < LONG_CALL_MS else 2
             sets = min(most, max(least, sets))
             use = min(sets, max(least, math.ceil(target / math.sqrt(slow * fast))))
             if not self.bench.options.on(Defence.FRESH_ADDRESSES):
@@ -112,31 +117,53 @@ class Timer:
         failed.workload = workload.name
         return failed
 
-    def rounds(self, track: Track, least: int, most: int, budget_s: float, cap_s: float) -> None:
-        """Sample pairs until they are enough: `most`, an interval that is narrow, or the budget.
-
-        A noisy machine gets up to `cap_s`, if the interval would be wide without it.
-        """
+    def rounds(self, track: Track, least: int, most: int, budget_s: float) -> None:
+        """Sample pairs until they are enough: `most`, an interval that is narrow, or the budget."""
         start = time.monotonic()
-        options = self.bench.options
         while track.rounds < most:
-            spent = time.monotonic() - start
-            width = track.half_width(self.rng)
-            if track.rounds >= least and width <= options.target_half_width:
+            if track.rounds >= least and track.half_width(self.rng) <= self.bench.options.target_half_width:
                 break
-            limit_s = cap_s if width > options.wide_half_width else budget_s
-            if (spent > limit_s and track.rounds >= min(3, least)) or time.monotonic() > self.deadline:
+            over = time.monotonic() - start > budget_s and track.rounds >= min(3, least)
+            if over or time.monotonic() > self.deadline:
                 break
             self.round(track, count=True)
         track.spent_s += time.monotonic() - start
 
     def sample(self) -> None:
-        """All workloads, up to the budget."""
-        options, count = self.bench.options, max(len(self.tracks), 1)
-        for track in self.tracks.values():
-            left_s = max(self.budget_s / count - track.spent_s, 0.0)
-            cap_s = max(min(options.time_cap_s, 2 * self.budget_s) / count - track.spent_s, 0.0)
-            self.rounds(track, options.min_rounds, options.max_rounds, left_s, cap_s)
+        """All workloads, up to the budget; then what is undecided, the least certain workload first, up to a cap."""
+        options, count, start = self.bench.options, max(len(self.tracks), 1), time.monotonic()
+        for least in (min(FEW_ROUNDS, options.min_rounds), options.min_rounds):
+            for track in self.tracks.values():
+                left_s = max(self.budget_s / count - track.spent_s, 0.0)
+                self.rounds(track, least, least if least < options.min_rounds else options.max_rounds, left_s)
+            if self._beaten():
+                return
+        cap_s = UNDECIDED * self.budget_s if self.others[1:] else min(options.time_cap_s, 2 * self.budget_s)
+        while time.monotonic() - start < cap_s and time.monotonic() < self.deadline:
+            worst = self._least_certain()
+            if worst is None:
+                return
+            self.rounds(worst, worst.rounds + STEP, worst.rounds + STEP, self.budget_s)
+
+    def ratio(self, other: Subject) -> Ratio:
+        """`other`'s time over the candidate's, as a mean over workloads."""
+        logs = {name: track.logs[other.key] for name, track in self.tracks.items()}
+        return stats.combine(logs, self.bench.spec.mean, self.rng, stats.robust)[0]
+
+    def _beaten(self) -> bool:
+        """Surely slower than everybody it is held against, and by more than a trifle."""
+        return bool(self.others[1:]) and all(self.ratio(other).high < SURELY_WORSE for other in self.others[1:])
+
+    def _least_certain(self) -> Track | None:
+        """The workload to go on with; None: everything is decided, or as narrow as it gets."""
+        options = self.bench.options
+        tracks = [track for track in self.tracks.values() if track.rounds < options.max_rounds]
+        width, _, track = max(((t.half_width(self.rng), n, t) for n, t in enumerate(tracks)), default=(0.0, 0, None))
+        if not self.others[1:]:
+            return track if width > options.wide_half_width else None
+        found = [self.ratio(other) for other in self.others[1:]]
+        undecided = any(r.low <= 1 < r.value and r.high > NOTHING for r in found)
+        return track if undecided and width > options.target_half_width / 2 else None
 
     def round(self, track: Track, *, count: bool) -> None:
         sets = [(track.first + i) % track.sets for i in range(track.use)]
@@ -153,6 +180,8 @@ class Timer:
                 track.outside[subject.key].append(seen)
                 track.waited[subject.key].append(max(self.waited_ns, 0))
         self.judge(track, sets)
+        if self.exact and self.control is None:
+            track.empty.append(self.turn(track, self.baseline, [], flush=False)[1])
         if count:
             mine = max(took[self.candidate.key], 1)
             for other in self.others:

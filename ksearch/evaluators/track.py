@@ -28,6 +28,7 @@ class Track:
     use: int
     samples: dict[str, list[list[int]]] = field(default_factory=dict)  # subject -> turns -> calls
     outside: dict[str, list[int]] = field(default_factory=dict)
+    empty: list[int] = field(default_factory=list)  # turns of the baseline without calls, seen from outside
     waited: dict[str, list[int]] = field(default_factory=dict)  # of each turn: on our clock, but not computing
     logs: dict[str, list[float]] = field(default_factory=dict)  # other subject -> paired log ratios
     reference_s: float = 0.0
