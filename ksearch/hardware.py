@@ -213,7 +213,8 @@ def _ceilings(ceilings: Mapping[str, Any]) -> list[str]:
     if sizes and len(sizes) == len(rates):
         told = ", ".join(f"{_size(size)} {rate / 1e9:.3g}" for size, rate in zip(sizes, rates, strict=True))
         where = "" if isinstance(ceilings.get("operations_per_s"), Mapping) else "one thread, "
-        lines.append(f"Measured memory traffic, {where}in GB/s by working set (read + write, caches warm): {told}")
+        state = "caches flushed before, as for timed calls" if ceilings.get("flushed") else "caches warm"
+        lines.append(f"Measured memory traffic, {where}in GB/s by working set (read + write, {state}): {told}")
     operations = ceilings.get("operations_per_s")
     if isinstance(operations, Mapping):
         by_type = ", ".join(f"{name} {rate / 1e12:.3g}" for name, rate in operations.items())
