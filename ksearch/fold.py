@@ -12,7 +12,7 @@ from typing import Any
 from ksearch import events as ev
 from ksearch import tree as trees
 from ksearch.protocol import Cost, Kind, Request
-from ksearch.state import CLOSED, EMPTY, Attempt, Cycle, Pending, State, working_s
+from ksearch.state import CLOSED, EMPTY, Attempt, Cycle, Pending, State, evolve, working_s
 from ksearch.types import Node, NodeStatus, Origin, Update
 
 
@@ -34,19 +34,19 @@ def fold(events: Iterable[ev.Event], state: State | None = None) -> State:
 
 
 def _clock(state: State, at: float) -> State:
-    return replace(state, worked_s=working_s(state, at), last_at=max(state.last_at, at))
+    return evolve(state, worked_s=working_s(state, at), last_at=max(state.last_at, at))
 
 
 # --- requests ----------------------------------------------------------------------------------------------------
 
 
 def _run_started(state: State, e: ev.RunStarted) -> State:
-    return replace(state, config=e.config, context=e.context)
+    return evolve(state, config=e.config, context=e.context)
 
 
 def _asked(state: State, e: ev.Asked) -> State:
     pending = {**state.pending, e.request.id: Pending(e.request, state.tree)}
-    state = replace(state, asked=state.asked + 1, pending=pending)
+    state = evolve(state, asked=state.asked + 1, pending=pending)
     if e.request.kind is not Kind.WRITE:
         return state
     return _attempt(state, e.request.node_id, e.request.id, None)
@@ -60,12 +60,12 @@ def _attempt(state: State, node_id: str, request_id: str, program_id: str | None
     attempt = Attempt(request_id, last if size < state.config.width else last + 1, program_id)
     cycle = replace(cycle, attempts=(*cycle.attempts, attempt))
     tree = trees.put(state.tree, replace(node, status=NodeStatus.ACTIVE, pinned=False))
-    return replace(state, tree=tree, cycles={**state.cycles, node_id: cycle}, attempts=state.attempts + 1)
+    return evolve(state, tree=tree, cycles={**state.cycles, node_id: cycle}, attempts=state.attempts + 1)
 
 
 def _leased(state: State, e: ev.Leased) -> State:
     state = _spend_reserved(state, e.request_id)  # of an earlier holder who never answered
-    state = replace(state, reserved={**state.reserved, e.request_id: e.reserved})
+    state = evolve(state, reserved={**state.reserved, e.request_id: e.reserved})
     return _put_pending(state, replace(state.pending[e.request_id], lease=e))
 
 
@@ -82,20 +82,20 @@ def _received(state: State, e: ev.Received) -> State:
     held = state.reserved.get(e.request_id, Cost())
     usd = e.cost.usd if e.cost.usd is not None else held.usd or 0.0
     spent = Cost(state.spent.tokens + e.cost.tokens, (state.spent.usd or 0.0) + usd)
-    state = replace(state, spent=spent, unpriced=state.unpriced + (e.cost.usd is None))
-    state = replace(state, reserved={k: c for k, c in state.reserved.items() if k != e.request_id})
+    state = evolve(state, spent=spent, unpriced=state.unpriced + (e.cost.usd is None))
+    state = evolve(state, reserved={k: c for k, c in state.reserved.items() if k != e.request_id})
     pending = state.pending.get(e.request_id)
     return _put_pending(state, replace(pending, received=pending.received or e)) if pending else state
 
 
 def _put_pending(state: State, pending: Pending) -> State:
-    return replace(state, pending={**state.pending, pending.request.id: pending})
+    return evolve(state, pending={**state.pending, pending.request.id: pending})
 
 
 def _answered(state: State, request_id: str) -> tuple[State, Request]:
     request = state.pending[request_id].request
     state = _spend_reserved(state, request_id)
-    return replace(state, pending={k: p for k, p in state.pending.items() if k != request_id}), request
+    return evolve(state, pending={k: p for k, p in state.pending.items() if k != request_id}), request
 
 
 def _spend_reserved(state: State, request_id: str) -> State:
@@ -106,8 +106,8 @@ def _spend_reserved(state: State, request_id: str) -> State:
     spent = Cost(state.spent.tokens + held.tokens, (state.spent.usd or 0.0) + (held.usd or 0.0))
     lapsed = (*state.lapsed.get(request_id, ()), held)
     if held.tokens or held.usd:
-        state = replace(state, lapsed={**state.lapsed, request_id: lapsed})
-    return replace(state, spent=spent, reserved={k: c for k, c in state.reserved.items() if k != request_id})
+        state = evolve(state, lapsed={**state.lapsed, request_id: lapsed})
+    return evolve(state, spent=spent, reserved={k: c for k, c in state.reserved.items() if k != request_id})
 
 
 def _give_back(state: State, request_id: str) -> State:
@@ -115,8 +115,8 @@ def _give_back(state: State, request_id: str) -> State:
     *others, held = state.lapsed.get(request_id, (Cost(),))
     spent = Cost(state.spent.tokens - held.tokens, max(0.0, (state.spent.usd or 0.0) - (held.usd or 0.0)))
     lapsed = {**state.lapsed, request_id: tuple(others)}
-    state = replace(state, spent=spent, lapsed={k: costs for k, costs in lapsed.items() if costs})
-    return replace(state, reserved={**state.reserved, request_id: held})
+    state = evolve(state, spent=spent, lapsed={k: costs for k, costs in lapsed.items() if costs})
+    return evolve(state, reserved={**state.reserved, request_id: held})
 
 
 # --- replies -----------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def _give_back(state: State, request_id: str) -> State:
 
 def _planned(state: State, e: ev.Planned) -> State:
     state, request = _answered(state, e.request_id)
-    state = replace(state, tree=trees.edit_all(state.tree, e.edits))
+    state = evolve(state, tree=trees.edit_all(state.tree, e.edits))
     return _plan_seen(state, request, "the frontier is empty and the planner has nothing to add")
 
 
@@ -136,14 +136,14 @@ def _plan_refused(state: State, e: ev.PlanRefused) -> State:
 
 def _plan_abandoned(state: State, e: ev.PlanAbandoned) -> State:
     state, request = _answered(state, e.request_id)
-    state = replace(state, withdrawn=state.withdrawn | {e.request_id})
+    state = evolve(state, withdrawn=state.withdrawn | {e.request_id})
     return _plan_seen(state, request, f"planner_failed: {e.reason}")
 
 
 def _plan_seen(state: State, request: Request, exhausted: str) -> State:
     if request.why == EMPTY and not (state.cycles or state.plans_due or trees.frontier(state.tree)):
-        return replace(state, exhausted=exhausted)
-    return replace(state, plans_due=tuple(d for d in state.plans_due if d != (request.node_id, request.why)))
+        return evolve(state, exhausted=exhausted)
+    return evolve(state, plans_due=tuple(d for d in state.plans_due if d != (request.node_id, request.why)))
 
 
 def _written(state: State, e: ev.Written) -> State:
@@ -160,7 +160,7 @@ def _write_failed(state: State, e: ev.WriteFailed) -> State:
 def _set_attempt(state: State, node_id: str, request_id: str, **found: Any) -> State:
     cycle = state.cycles[node_id]
     attempts = tuple(replace(a, **found) if a.request_id == request_id else a for a in cycle.attempts)
-    return replace(state, cycles={**state.cycles, node_id: replace(cycle, attempts=attempts)})
+    return evolve(state, cycles={**state.cycles, node_id: replace(cycle, attempts=attempts)})
 
 
 def _evaluated(state: State, e: ev.Evaluated) -> State:
@@ -173,7 +173,7 @@ def _evaluated(state: State, e: ev.Evaluated) -> State:
         else a
         for a in cycle.attempts
     )
-    return replace(
+    return evolve(
         state,
         cycles={**state.cycles, request.node_id: replace(cycle, attempts=attempts)},
         evaluations={**state.evaluations, done.program_id: done},
@@ -183,14 +183,14 @@ def _evaluated(state: State, e: ev.Evaluated) -> State:
 
 def _work_lost(state: State, e: ev.WorkLost) -> State:
     if not e.billed:
-        state = replace(state, reserved={k: c for k, c in state.reserved.items() if k != e.request_id})
+        state = evolve(state, reserved={k: c for k, c in state.reserved.items() if k != e.request_id})
     state = _spend_reserved(state, e.request_id)
     pending = state.pending[e.request_id]
     return _put_pending(state, replace(pending, lease=None, received=None, lost=(*pending.lost, e.reason)))
 
 
 def _ignored(state: State, e: ev.Ignored) -> State:
-    return replace(state, withdrawn=state.withdrawn - {e.request_id})
+    return evolve(state, withdrawn=state.withdrawn - {e.request_id})
 
 
 # --- decisions ---------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def _judged(state: State, e: ev.Judged) -> State:
     attempts = tuple(replace(a, judged=e) if i == e.attempt else a for i, a in enumerate(cycle.attempts))
     best_id = attempts[e.attempt].program_id if e.new_best else state.best_id
     cycles = {**state.cycles, e.node_id: replace(cycle, attempts=attempts)}
-    return replace(state, cycles=cycles, best_id=best_id)
+    return evolve(state, cycles=cycles, best_id=best_id)
 
 
 def _cycle_closed(state: State, e: ev.CycleClosed) -> State:
@@ -219,7 +219,7 @@ def _cycle_closed(state: State, e: ev.CycleClosed) -> State:
     gone = {k for k, p in state.pending.items() if p.request.node_id == e.node_id and p.request.kind is not Kind.PLAN}
     for request_id in sorted(gone):
         state, _ = _answered(state, request_id)
-    return replace(
+    return evolve(
         state,
         tree=tree,
         cycles={k: c for k, c in state.cycles.items() if k != e.node_id},
@@ -230,17 +230,17 @@ def _cycle_closed(state: State, e: ev.CycleClosed) -> State:
 
 def _submitted(state: State, e: ev.Submitted) -> State:
     if e.created:
-        state = replace(state, tree=trees.insert(state.tree, e.created))
-    state = replace(state, ended=None, exhausted=None)
+        state = evolve(state, tree=trees.insert(state.tree, e.created))
+    state = evolve(state, ended=None, exhausted=None)
     return _attempt(state, e.node_id, "", e.program_id, single=e.created is not None)
 
 
 def _paused(state: State, e: ev.Paused) -> State:
-    return replace(state, paused=e.reason)
+    return evolve(state, paused=e.reason)
 
 
 def _ended(state: State, e: ev.Ended) -> State:
-    return replace(state, ended=e.reason)
+    return evolve(state, ended=e.reason)
 
 
 # --- commands ----------------------------------------------------------------------------------------------------
@@ -249,28 +249,28 @@ def _ended(state: State, e: ev.Ended) -> State:
 def _commanded(state: State, e: ev.Commanded) -> State:
     match e.command:
         case ev.Pause(reason):
-            return replace(state, paused=reason or f"by {e.author}")
+            return evolve(state, paused=reason or f"by {e.author}")
         case ev.Resume():
             fresh = {k: replace(p, lost=()) for k, p in state.pending.items()}
-            return _reopen(replace(state, pending=fresh, paused=None, stopping=None))
+            return _reopen(evolve(state, pending=fresh, paused=None, stopping=None))
         case ev.Stop(reason):
-            return replace(state, stopping=reason or f"by {e.author}", paused=None)
+            return evolve(state, stopping=reason or f"by {e.author}", paused=None)
         case ev.SetBudget(budget):
-            return _reopen(replace(state, config=replace(state.config, budget=budget)))
+            return _reopen(evolve(state, config=replace(state.config, budget=budget)))
         case ev.Pin(node_id, pinned):
-            return replace(state, tree=trees.put(state.tree, replace(state.tree[node_id], pinned=pinned)))
+            return evolve(state, tree=trees.put(state.tree, replace(state.tree[node_id], pinned=pinned)))
         case ev.Boost(node_id, value):
-            return replace(state, tree=trees.update(state.tree, Update(node_id, value=value)))
+            return evolve(state, tree=trees.update(state.tree, Update(node_id, value=value)))
         case ev.PruneNode(node_id):
-            return replace(state, tree=trees.prune(state.tree, node_id))
+            return evolve(state, tree=trees.prune(state.tree, node_id))
         case ev.AddAction(parent_id, action, value, id):
             node = Node(id, parent_id, action, value, origin=Origin.PERSON)
-            return _reopen(replace(state, tree=trees.insert(state.tree, node)))
+            return _reopen(evolve(state, tree=trees.insert(state.tree, node)))
     return state  # Note and Review say something about the run; they change nothing in it
 
 
 def _reopen(state: State) -> State:
-    return replace(state, ended=None, exhausted=None)
+    return evolve(state, ended=None, exhausted=None)
 
 
 _HANDLERS: Mapping[type[ev.Event], Callable[[State, Any], State]] = {
