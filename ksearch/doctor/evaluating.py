@@ -12,9 +12,10 @@ from ksearch.doctor.report import Line, fail, ok, warn
 from ksearch.errors import EvaluatorError
 from ksearch.evaluators import jail
 from ksearch.evaluators.bench import Bench
+from ksearch.evaluators.jailed import Jailed
 from ksearch.evaluators.local import LocalEvaluator
 from ksearch.evaluators.options import EvaluatorOptions
-from ksearch.evaluators.processes import Broken, Jailed
+from ksearch.evaluators.processes import Broken
 from ksearch.protocol import Lost
 from ksearch.tasks import Task, load_task
 from ksearch.types import Evaluation, Verdict

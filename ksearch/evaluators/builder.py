@@ -19,10 +19,11 @@ from pathlib import Path
 
 from ksearch.definition import TaskSpec
 from ksearch.errors import EvaluatorError
-from ksearch.evaluators import elf, machine
+from ksearch.evaluators import elf, leftovers, machine
 from ksearch.evaluators.jail import JailSpec
+from ksearch.evaluators.jailed import Jailed
 from ksearch.evaluators.options import EvaluatorOptions
-from ksearch.evaluators.processes import Flooded, Jailed, Overdue, Service
+from ksearch.evaluators.processes import Flooded, Overdue, Service
 from ksearch.types import Program, Verdict
 
 SOURCES = (".cpp", ".cc", ".cxx", ".c")
@@ -125,7 +126,7 @@ class Builder:
         Raises:
             BuildFailed: with the verdict.
         """
-        with self.slots, tempfile.TemporaryDirectory(prefix="ksearch-build-") as folder:
+        with self.slots, tempfile.TemporaryDirectory(prefix=leftovers.prefix("ksearch-build-")) as folder:
             return self._build(program, Path(folder).resolve(), limit_s)
 
     def flags(self, language: str) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from ksearch.definition import TaskSpec
 from ksearch.errors import EvaluatorError
 from ksearch.evaluators import forbidden, record, results
-from ksearch.evaluators.bench import Bench, Subject
+from ksearch.evaluators.bench import Bench
 from ksearch.evaluators.builder import BuildFailed, Built
 from ksearch.evaluators.control import null_program
 from ksearch.evaluators.defences import Defence
@@ -23,6 +23,7 @@ from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.evaluators.pipeline import Pipeline, Run
 from ksearch.evaluators.processes import Broken, Ended, NoMemory, TooBusy
 from ksearch.evaluators.stages import Checker, Errors
+from ksearch.evaluators.subject import Subject
 from ksearch.evaluators.verdicts import Failed
 from ksearch.protocol import Lost
 from ksearch.types import Evaluation, Program, Verdict

@@ -25,6 +25,7 @@ from ksearch.evaluators import ceilings, linux, wire
 from ksearch.evaluators.buffers import lay_out
 from ksearch.evaluators.host import Host, Memory, declared
 from ksearch.evaluators.judge import Filled, Group, Judge
+from ksearch.evaluators.taskcode import TaskFault, call, function, is_memory, load
 
 Array = Any  # of the device: numpy.ndarray or torch.Tensor
 LARGE_BYTES, MOST_THREADS = 256 << 10, 8  # smaller inputs are drawn faster by one thread
@@ -32,16 +33,12 @@ CASES_BYTES = 256 << 20  # larger sets of awkward cases are drawn again for each
 PAST_BYTES = 16 << 20  # larger expected values are not kept to recognise stale outputs
 
 
-class TaskFault(Exception):
-    """The task's own code is at fault: its reference raised, or gave something else than declared."""
-
-
 class Oracle(Judge):
     def __init__(self, spec: TaskSpec, folder: Path, memory: Memory) -> None:
         self.spec, self.memory = spec, memory
-        scope = _load(folder / "reference.py")
-        self.make_inputs: Callable[..., dict[str, Array]] = _function(scope, "inputs", folder)
-        self.reference: Callable[..., dict[str, Array]] = _function(scope, "reference", folder)
+        scope = load(folder / "reference.py")
+        self.make_inputs: Callable[..., dict[str, Array]] = function(scope, "inputs", folder)
+        self.reference: Callable[..., dict[str, Array]] = function(scope, "reference", folder)
         self.awkward: Callable[..., list[dict[str, Array]]] | None = scope.get("awkward")
         self.groups: dict[str, Group] = {}
         self.reference_s = 0.0
@@ -148,7 +145,7 @@ class Oracle(Judge):
 
     def _draw_cases(self, axes: dict[str, int], seed: int) -> list[dict[str, Array]]:
         assert self.awkward is not None
-        cases = self._call("awkward", self.awkward, dict(axes), self.memory.generator(seed))
+        cases = call("awkward", self.awkward, dict(axes), self.memory.generator(seed))
         if not isinstance(cases, list):
             raise TaskFault(f"awkward() must return a list, got {type(cases).__name__}")
         return cases
@@ -171,7 +168,7 @@ class Oracle(Judge):
     def _draw(self, axes: dict[str, int], seed: int, awkward: int | None) -> dict[str, Array]:
         if awkward is not None:
             return self._declared(self._draw_cases(axes, seed)[awkward], axes)
-        values = self._call("inputs", self.make_inputs, dict(axes), self.memory.generator(seed))
+        values = call("inputs", self.make_inputs, dict(axes), self.memory.generator(seed))
         return self._declared(values, axes)
 
     def _declared(self, values: Any, axes: dict[str, int]) -> dict[str, Array]:
@@ -183,7 +180,7 @@ class Oracle(Judge):
     def _expect(self, inputs: dict[str, Array], axes: dict[str, int]) -> dict[str, Array]:
         start = time.perf_counter()
         given = {k: self.memory.copy(v) for k, v in inputs.items()}
-        found = self._call("reference", self.reference, given, dict(axes))
+        found = call("reference", self.reference, given, dict(axes))
         self.memory.settle()
         self.reference_s = time.perf_counter() - start
         wanted = [t for t in self.spec.inputs if t.mutable and t.name in found]
@@ -197,16 +194,6 @@ class Oracle(Judge):
                 raise TaskFault(f"reference(): {tensor.name} has shape {tuple(value.shape)}, declared {shape}")
             result[tensor.name] = value
         return result
-
-    def _call(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        try:
-            return function(*arguments)
-        except Exception as error:  # boundary: the task author's code
-            if _is_memory(error):
-                raise MemoryError(str(error)) from error
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            text = f"{name}() raised {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})"
-            raise TaskFault(text) from error
 
     def _write(self, group: Group, index: int, inputs: Sequence[Array], poison: str) -> None:
         target = group.sets[index]
@@ -238,28 +225,6 @@ def _remember(group: Group, filled: Filled) -> None:
 def _settle(cores: Sequence[int]) -> None:
     with suppress(OSError):
         os.sched_setaffinity(0, cores)  # of the calling thread alone
-
-
-def _is_memory(error: BaseException) -> bool:
-    """torch has a class of its own, which is no MemoryError."""
-    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-
-
-def _load(path: Path) -> dict[str, Any]:
-    scope: dict[str, Any] = {"__name__": "reference", "__file__": str(path)}
-    sys.path.insert(0, str(path.parent))
-    try:
-        exec(compile(path.read_bytes(), str(path), "exec"), scope)  # noqa: S102
-    except Exception as error:  # boundary: the task author's code
-        raise TaskFault(f"{path}: {type(error).__name__}: {error}") from error
-    return scope
-
-
-def _function(scope: dict[str, Any], name: str, folder: Path) -> Callable[..., Any]:
-    found = scope.get(name)
-    if not callable(found):
-        raise TaskFault(f"{folder / 'reference.py'}: no function {name!r}")
-    return found  # type: ignore[no-any-return]
 
 
 def serve(fd: int, make: Callable[[], Memory] = Host, kind: type[Oracle] = Oracle) -> None:
@@ -301,7 +266,7 @@ def _answer(
     except MemoryError as error:
         return {"no_memory": str(error)[:500]}, []
     except Exception as error:  # noqa: BLE001  # boundary: told to the coordinator, which reports it lost
-        if _is_memory(error):
+        if is_memory(error):
             return {"no_memory": str(error)[:500]}, []
         return {"broken": "".join(traceback.format_exception(error)[-3:])}, []
     return answer, []

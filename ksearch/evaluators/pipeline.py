@@ -12,7 +12,7 @@ import numpy as np
 
 from ksearch.definition import TaskSpec
 from ksearch.evaluators import record, stats
-from ksearch.evaluators.bench import Bench, Subject
+from ksearch.evaluators.bench import Bench
 from ksearch.evaluators.bounding import bound
 from ksearch.evaluators.builder import Built
 from ksearch.evaluators.defences import Defence
@@ -20,6 +20,7 @@ from ksearch.evaluators.lease import timing_lease
 from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.evaluators.processes import Broken
 from ksearch.evaluators.stages import Checker, Errors, unseen
+from ksearch.evaluators.subject import Subject
 from ksearch.evaluators.timing import OtherFailed, Timer
 from ksearch.evaluators.verdicts import Failed
 from ksearch.types import Program, Ratio, Verdict

@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import ctypes
 import json
-import mmap
 import os
 import socket
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ksearch.evaluators import wire
-
-STRIDE = 48  # words per call, at least as many as the harness ever passes
-Answer = dict[str, Any]
-Call = tuple[int, list[Any], Callable[[], object]]  # set, arguments, what flushes them
+from ksearch.evaluators.arguments import STRIDE, Answer, Buffers, Call, Prepared, address, ranges_of
 
 
 class Fault(Exception):
@@ -34,50 +29,6 @@ class Fault(Exception):
     def __init__(self, kind: str, text: str, index: int = 0) -> None:
         super().__init__(text)
         self.answer: Answer = {"fault": kind, "text": text[:3000], "set": index}
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    words: np.ndarray[Any, Any]  # (calls, STRIDE): the arguments
-    ranges: np.ndarray[Any, Any]  # (calls, tensors, 2): address and bytes, for the flush
-    given: int
-
-
-class Buffers:
-    """The buffer sets of one workload: for each set one mapping that holds all tensors, in order."""
-
-    def __init__(self, order: Answer, fds: list[int]) -> None:
-        self.inputs, self.outputs, self.axes = order["inputs"], order["outputs"], order["axes"]
-        self.maps: list[mmap.mmap] = []
-        self.words = np.zeros((0, STRIDE), np.uint64)
-        self.ranges = np.zeros((0, len(self.inputs) + len(self.outputs), 2), np.uint64)
-        self.calls: dict[int, Call] = {}
-        self.add(order, fds)
-
-    def add(self, order: Answer, fds: list[int]) -> None:
-        for fd in fds:
-            # Every page is there from the start: no call meets a page fault that another was spared.
-            self.maps.append(mmap.mmap(fd, order["bytes"], flags=mmap.MAP_SHARED | mmap.MAP_POPULATE))
-            os.close(fd)
-        self._prepare(len(self.words))
-
-    def arrays(self, index: int, layouts: list[Answer]) -> list[np.ndarray[Any, Any]]:
-        return [
-            np.frombuffer(self.maps[index], t["dtype"], t["count"], t["offset"]).reshape(t["shape"]) for t in layouts
-        ]
-
-    def prepared(self, sets: list[int]) -> Prepared:
-        """Arguments of the calls, made when the sets were: nothing slow may stand between an order and its calls."""
-        return Prepared(self.words[sets], self.ranges[sets], len(self.inputs) + len(self.outputs) + len(self.axes))
-
-    def _prepare(self, first: int) -> None:
-        arrays = [self.arrays(i, self.inputs + self.outputs) for i in range(first, len(self.maps))]
-        words = np.zeros((len(arrays), STRIDE), np.uint64)
-        for row, one in zip(words, arrays, strict=True):
-            given = [a.ctypes.data for a in one] + [a & (1 << 64) - 1 for a in self.axes]
-            row[: len(given)] = given
-        self.words = np.concatenate([self.words, words])
-        self.ranges = np.concatenate([self.ranges, _ranges(arrays)])
 
 
 class Runner:
@@ -171,8 +122,8 @@ class Runner:
         calls = len(prepared.words)
         ns, at, what = np.zeros(calls, np.uint64), ctypes.c_int(), ctypes.create_string_buffer(512)
         code = self.harness.ksearch_run(
-            self.entry, _at(prepared.words), STRIDE, prepared.given, _at(prepared.ranges),
-            prepared.ranges.shape[1] if flush else 0, calls, _at(ns), ctypes.byref(at), what, 512,
+            self.entry, address(prepared.words), STRIDE, prepared.given, address(prepared.ranges),
+            prepared.ranges.shape[1] if flush else 0, calls, address(ns), ctypes.byref(at), what, 512,
         )  # fmt: skip
         if code == 2:
             raise Fault("memory", "std::bad_alloc", at.value)
@@ -184,8 +135,8 @@ class Runner:
     def _flusher(self, arrays: list[np.ndarray[Any, Any]]) -> Callable[[], object]:
         if self.harness is None:
             return self._stream
-        flush, ranges = self.harness.ksearch_flush, _ranges([arrays])
-        return lambda: flush(_at(ranges), ranges.shape[1])
+        flush, ranges = self.harness.ksearch_flush, ranges_of([arrays])
+        return lambda: flush(address(ranges), ranges.shape[1])
 
     def _stream(self) -> None:
         """Without a harness: push everything else out by walking through more memory than any cache holds."""
@@ -229,7 +180,7 @@ class Runner:
             self._stream()
         else:
             for ranges in buffers.prepared(order["sets"]).ranges:
-                self.harness.ksearch_flush(_at(ranges), len(ranges))
+                self.harness.ksearch_flush(address(ranges), len(ranges))
         return {}
 
     def collect(self, order: Answer) -> Answer:
@@ -279,14 +230,6 @@ def guarded(step: Callable[[], Any], at: Sequence[int] = (0,)) -> Any:
     except BaseException as error:  # boundary: foreign code
         lines = traceback.format_exception(error)
         raise Fault("exception", "".join(lines[-6:]).strip(), at[0]) from error
-
-
-def _at(array: np.ndarray[Any, Any]) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-def _ranges(sets: list[list[np.ndarray[Any, Any]]]) -> np.ndarray[Any, Any]:
-    return np.array([[(a.ctypes.data, a.nbytes) for a in arrays] for arrays in sets], np.uint64)
 
 
 def _cache_bytes() -> int:

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ksearch.definition import AxisDomain, Workload
-from ksearch.evaluators.bench import Bench, Subject
+from ksearch.evaluators.bench import Bench
 from ksearch.evaluators.defences import Defence
+from ksearch.evaluators.subject import Subject
 from ksearch.evaluators.verdicts import Failed
 from ksearch.types import Verdict
 

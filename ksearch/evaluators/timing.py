@@ -15,10 +15,11 @@ import numpy as np
 
 from ksearch.definition import Workload
 from ksearch.evaluators import stats, verdicts
-from ksearch.evaluators.bench import Bench, Subject
+from ksearch.evaluators.bench import Bench
 from ksearch.evaluators.defences import Defence
 from ksearch.evaluators.processes import Ended
 from ksearch.evaluators.stages import judging_off, poison
+from ksearch.evaluators.subject import Subject
 from ksearch.evaluators.track import Track, quick
 from ksearch.evaluators.verdicts import Failed
 from ksearch.types import Ratio, Verdict

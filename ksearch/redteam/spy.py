@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ksearch.errors import EvaluatorError
-from ksearch.evaluators.bench import Subject
 from ksearch.evaluators.builder import Built
 from ksearch.evaluators.defences import Defence
 from ksearch.evaluators.local import LocalEvaluator
 from ksearch.evaluators.options import EvaluatorOptions
+from ksearch.evaluators.subject import Subject
 from ksearch.protocol import Lost
 from ksearch.redteam.cheat import CHEATS
 from ksearch.redteam.spec import base

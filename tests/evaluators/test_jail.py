@@ -13,7 +13,8 @@ import pytest
 
 from ksearch.evaluators import jail
 from ksearch.evaluators.jail import JailSpec
-from ksearch.evaluators.processes import Ended, Jailed, Overdue, Service, clean_environment, visible_paths
+from ksearch.evaluators.jailed import Jailed
+from ksearch.evaluators.processes import Ended, Overdue, Service, clean_environment, visible_paths
 
 SPY = r"""
 import json, os, socket

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ksearch.evaluators.defences import Defence
 
 if TYPE_CHECKING:
-    from ksearch.evaluators.bench import Subject
+    from ksearch.evaluators.subject import Subject
     from ksearch.evaluators.timing import Timer
     from ksearch.evaluators.track import Track
 

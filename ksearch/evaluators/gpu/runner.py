@@ -16,8 +16,9 @@ from typing import Any
 import torch
 
 from ksearch.evaluators import runner
+from ksearch.evaluators.arguments import Answer
 from ksearch.evaluators.gpu.cuda import Cuda, CudaError, CudaMemory, Gate, view
-from ksearch.evaluators.runner import Answer, Fault
+from ksearch.evaluators.runner import Fault
 
 GATE_NS = 10_000_000  # a call that waits for the GPU itself meets a closed gate: it is opened after so long
 QUEUE_NS = 2_000_000_000
