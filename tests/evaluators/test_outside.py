@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ksearch.evaluators.outside import Claims, doubt
+from ksearch.evaluators.outside import Claims, doubt, hidden_share
 
 CALLS, CALL_NS, BESIDE_NS = 16, 100_000, 900_000
 Turns = tuple[Claims, list[dict[str, Any]]]
@@ -60,3 +60,35 @@ def test_calls_that_are_fast_only_when_timed_alone_are_doubted() -> None:
     seen = [s - 3 * sum(turn) // 4 for s, turn in zip(claims.seen, claims.reported, strict=True)]
     cheat = replace(claims, reported=alone, seen=seen, quick_ns=claims.quick_ns / 4)
     assert "when queued" in doubt(cheat, batches)
+
+
+EMPTY_NS = 200_000  # of processor time, for a turn without calls
+
+
+def exact(seed: int, *, hidden: float = 0.0, load: float = 0.0) -> Claims:
+    """By processor time: what a process waits for is in what it reports, not in what is seen."""
+    rng = random.Random(seed)
+    reported, seen = [], []
+    for _ in range(8):
+        work = [CALL_NS + int(rng.expovariate(1 / 2_000)) for _ in range(CALLS)]
+        waited = int(rng.expovariate(1 / 3e6)) if rng.random() < load else 0
+        claimed = [int(t * (1 - hidden)) for t in work]
+        claimed[0] += waited
+        reported.append(claimed)
+        seen.append(sum(work) + int(EMPTY_NS * rng.uniform(0.8, 1.2)))
+    empty = [int(EMPTY_NS * rng.uniform(0.7, 1.3)) for _ in range(20)]
+    calm = sorted(range(8), key=lambda n: sum(reported[n]))[:4]
+    return Claims(
+        CALLS, CALLS, False, 4096, [reported[n] for n in calm], [seen[n] for n in calm], CALL_NS * (1 - hidden),
+        [[] for _ in empty], empty, CALL_NS, exact=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("load", [0.0, 0.5, 1.0])
+def test_by_processor_time_load_raises_no_doubt(load: float) -> None:
+    assert [doubt(exact(seed, load=load), []) for seed in range(50)].count("") == 50
+
+
+def test_by_processor_time_a_third_of_the_work_cannot_be_hidden() -> None:
+    assert all("beside the" in doubt(exact(seed, hidden=0.3), []) for seed in range(50))
+    assert all(hidden_share(exact(seed, hidden=0.5)) > 0.3 for seed in range(50))

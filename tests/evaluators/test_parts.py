@@ -8,6 +8,9 @@ import math
 import os
 import socket
 import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +24,7 @@ from ksearch.evaluators.buffers import BufferSet, Poison, lay_out
 from ksearch.evaluators.compare import clearly_equal, compare
 from ksearch.types import Program
 
+Spread = Callable[[Sequence[float], np.random.Generator], np.ndarray]
 LOOSE = Tolerance(1e-3, 1e-4, 1e-4)
 
 
@@ -76,14 +80,25 @@ def test_the_quick_comparison_never_passes_what_the_thorough_one_fails(
         assert compare(got, expected.astype(np.float64), LOOSE).verdict == "passed"
 
 
-def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+@pytest.mark.parametrize("spread", [stats.bootstrap, stats.robust])
+@pytest.mark.parametrize("rounds", [6, 15])
+def test_the_interval_covers_the_truth_about_as_often_as_it_says(spread: Spread, rounds: int) -> None:
     rng = np.random.default_rng(5)
     hits = 0
     for _ in range(200):
-        logs = math.log(1.1) + 0.02 * rng.standard_t(3, size=15)
-        found = stats.ratio(list(logs), rng)
+        logs = math.log(1.1) + 0.02 * rng.standard_t(3, size=rounds)
+        found = stats.combine({"w": list(logs)}, "geometric", rng, spread)[0]
         hits += found.low <= 1.1 <= found.high
     assert 180 <= hits <= 200
+
+
+@given(st.floats(-3, 3), st.integers(0, 2**32))
+@settings(max_examples=30, deadline=None)
+def test_one_bad_round_does_not_widen_the_interval(bad: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    logs = list(0.1 + 0.005 * rng.standard_normal(10))
+    calm = stats.half_width(logs, rng)
+    assert stats.half_width([*logs, bad], rng) < 2 * calm + 0.002
 
 
 def test_drift_cancels_and_disturbed_pairs_are_cut_off() -> None:
@@ -183,3 +198,18 @@ def test_a_spec_survives_json(spec: TaskSpec) -> None:
         TaskSpec.from_dict({**spec.to_dict(), "colour": 1})
     with pytest.raises(ValueError, match=r"not a task spec"):
         TaskSpec.from_dict({})
+
+
+def test_ceilings_of_several_runs_are_the_best_of_them(tmp_path: Path) -> None:
+    busy = ceilings.Ceilings(ceilings.SIZES, tuple(1e10 for _ in ceilings.SIZES), 9e10, 1.0, True)
+    calm = replace(busy, bytes_per_s=tuple(3e10 for _ in ceilings.SIZES), operations_per_s=8e10, measured_at=2.0)
+    both = calm.joined(busy)
+    assert both.bytes_per_s == calm.bytes_per_s
+    assert both.operations_per_s == 9e10
+    assert (both.runs, both.measured_at) == (2, 2.0)
+    assert calm.joined(replace(busy, flushed=False)) == calm  # warm caches show more than a timed call can reach
+    now = replace(both, measured_at=time.time())
+    ceilings.keep(tmp_path, now)
+    assert ceilings.cached(tmp_path) == now
+    ceilings.keep(tmp_path, both)
+    assert ceilings.cached(tmp_path) is None  # too old
