@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from ksearch.definition import Workload
 from ksearch.errors import EvaluatorError, TaskError
+from ksearch.evaluators.devices import device_of
 from ksearch.evaluators.local import LocalEvaluator, Measured
 from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.lint.impostors import Impostor, impostors
@@ -86,6 +87,9 @@ def lint(
 
 def _all_rows(task: Task, factory: EvaluatorFactory | None, limit_s: float) -> Iterator[Row]:
     yield Row("task folder", Status.OK, f"{len(task.spec.workloads)} workloads, hash {task.hash[:12]}")
+    if task.spec.device == "cuda":
+        yield from _cuda_rows(task, factory)
+        return
     sound = True
     for row in probe_rows(task.folder, limit_s):
         sound &= row.status is not Status.FAIL or not row.check.startswith("reference")
@@ -96,6 +100,31 @@ def _all_rows(task: Task, factory: EvaluatorFactory | None, limit_s: float) -> I
         yield Row("programs and impostors", Status.SKIPPED, "nothing can be judged before the reference is right")
     else:
         yield from _evaluator_rows(task, factory)
+
+
+def _cuda_rows(task: Task, factory: EvaluatorFactory | None) -> Iterator[Row]:
+    """What can be shown of a task on a GPU: its programs pass. The other checks are written for NumPy."""
+    text = 'device = "cuda": the checks of reference.py and the planted flaws know NumPy arrays only'
+    yield Row("reference", Status.SKIPPED, text)
+    if factory is None:
+        yield Row("programs", Status.SKIPPED, "no evaluator was given")
+    else:
+        yield from _cuda_programs(task, factory)
+    yield Row("impostors", Status.SKIPPED, 'device = "cuda": there are no impostor programs on torch yet')
+
+
+def _cuda_programs(task: Task, factory: EvaluatorFactory) -> Iterator[Row]:
+    try:
+        device_of(task.spec).require()
+    except EvaluatorError as error:
+        yield Row("programs", Status.SKIPPED, str(error))
+        return
+    try:
+        with factory(task) as evaluator:
+            for name, program in {"baseline": task.baseline, **_strong(task)}.items():
+                yield _passes(f"{name} passes", _calmly(evaluator, program))
+    except EvaluatorError as error:
+        yield Row("baseline passes", Status.FAIL, str(error), CURE)
 
 
 def probe_rows(folder: Path, limit_s: float) -> Iterator[Row]:

@@ -43,5 +43,5 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
         init_task(tmp_path / "file", "x")
 
 
-def test_five_tasks_are_bundled():
-    assert bundled_tasks() == ("gemm", "gqa_paged_decode", "rmsnorm_residual", "softmax", "trimul")
+def test_six_tasks_are_bundled():
+    assert bundled_tasks() == ("gemm", "gqa_paged_decode", "rmsnorm_residual", "softmax", "trimul", "trimul_gpu")

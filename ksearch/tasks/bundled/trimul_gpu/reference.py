@@ -12,7 +12,7 @@ import torch
 EPSILON = 1e-5
 HIDDEN = 128
 CHUNK = 1 << 25  # elements of x normalised together
-LARGE = 1 << 24  # elements of x: no awkward cases beyond
+LARGE = 1 << 22  # elements of x: no awkward cases beyond
 
 Tensors = dict[str, torch.Tensor]
 
