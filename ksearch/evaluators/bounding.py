@@ -29,7 +29,7 @@ PAUSE_S = 0.3  # on a busy machine, more from try to try
 QUEUE_S = 0.4
 LEAST_TURNS, CALM = 4, 4
 WAITING, WAITING_NS = 0.25, 500_000  # a machine is busy where the baseline waits for longer than this
-GROSS = 0.3  # hidden share of the claimed time that no busy machine explains
+GROSS = 0.15  # hidden share of the claimed time that no busy machine explains
 
 
 def bound(timer: Timer, total_ms: float, most: int) -> list[str]:

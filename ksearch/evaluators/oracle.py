@@ -30,7 +30,7 @@ from ksearch.evaluators.taskcode import TaskFault, call, function, is_memory, lo
 Array = Any  # of the device: numpy.ndarray or torch.Tensor
 LARGE_BYTES, MOST_THREADS = 256 << 10, 8  # smaller inputs are drawn faster by one thread
 CASES_BYTES = 256 << 20  # larger sets of awkward cases are drawn again for each of them
-PAST_BYTES = 16 << 20  # larger expected values are not kept to recognise stale outputs
+PAST_BYTES = 2 << 20  # larger expected values are not kept to recognise stale outputs
 
 
 class Oracle(Judge):
