@@ -1,4 +1,7 @@
-"""`python -m ksearch.redteam`: the same as `ksearch redteam`; `--docs FILE` renews the tables in a page instead."""
+"""`python -m ksearch.redteam`: the same as `ksearch redteam`, on a machine with the standard library and NumPy only.
+
+`--docs FILE` renews the tables in a page instead; `--keep` keeps what was seen of the GPU rows for that page.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import sys
 from pathlib import Path
 
 from ksearch.redteam import report
+from ksearch.redteam.gpu import measured
 from ksearch.redteam.suite import run_redteam
 
 BEGIN, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
@@ -34,8 +38,10 @@ def main(arguments: list[str]) -> int:
     rows = run_redteam(
         names, proofs=proofs, twins=proofs, told=lambda row: print(*report.line(row), sep="  ", flush=True)
     )
-    print(*report.faults(rows), sep="\n")
-    return 0 if all(row.ok for row in rows) else 1
+    print(*report.faults(rows), *report.summary(rows), sep="\n")
+    if "--keep" in arguments:
+        measured.keep(rows)
+    return 0 if all(row.ok for row in rows if not row.left_out) else 1
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from ksearch.evaluators.defences import Defence
 from ksearch.types import Program, Verdict
 
 CHEATS = Path(__file__).parent / "cheats"
+GPU_CHEATS = Path(__file__).parent / "gpu" / "cheats"
+HELPERS = {"py": ("honest.py", "honest_triton.py"), "cpp": ("honest.h", "patch.h"), "cu": ("honest.cuh",)}
 LOOT = "LOOT:"  # a thief prints this as soon as it holds what it must not get
 GAIN = 3.0  # over the baseline: a cheat that only saves work is as slow as the baseline when it may not
 
@@ -38,19 +40,28 @@ class Cheat:
     x86: bool = False  # holds machine code
     root_proof: bool = False  # only an administrator's evaluator can be harmed in this way
     cores: int = 1  # at least so many, or nothing can be shown
+    alone: bool = False  # harms whatever else is measured on the GPU meanwhile
+    device: str = "cpu"  # "cuda": a file in the folder of GPU cheats, in the task of its own
 
     @property
     def name(self) -> str:
-        """The file's name, words joined by hyphens."""
-        return self.file.partition(".")[0].replace("_", "-")
+        """The file's name, words joined by hyphens; of a GPU cheat with `gpu-` before it."""
+        prefix = "gpu-" if self.device == "cuda" else ""
+        return prefix + self.file.partition(".")[0].replace("_", "-")
+
+    @property
+    def folder(self) -> Path:
+        return GPU_CHEATS if self.device == "cuda" else CHEATS
 
     @property
     def language(self) -> str:
-        return "python" if self.file.endswith(".py") else "cpp"
+        if self.file.endswith(".py"):
+            return "triton" if "triton" in self.source else "python"
+        return "cuda" if self.file.endswith(".cu") else "cpp"
 
     @property
     def source(self) -> str:
-        return (CHEATS / self.file).read_text("utf-8")
+        return (self.folder / self.file).read_text("utf-8")
 
     @property
     def what(self) -> str:
@@ -64,14 +75,14 @@ class Cheat:
         Raises:
             ValueError: the file does not say exactly once that it is a cheat.
         """
-        on, off = ("CHEAT = True", "CHEAT = False") if self.language == "python" else ("CHEAT 1", "CHEAT 0")
+        ending = self.file.rpartition(".")[2]
+        on, off = ("CHEAT = True", "CHEAT = False") if ending == "py" else ("CHEAT 1", "CHEAT 0")
         text = self.source
         if text.count(on) != 1:
-            raise ValueError(f"{CHEATS / self.file}: needs {on!r} exactly once, found {text.count(on)}")
-        helpers = ("honest.py",) if self.language == "python" else ("honest.h", "patch.h")
+            raise ValueError(f"{self.folder / self.file}: needs {on!r} exactly once, found {text.count(on)}")
         if twin:
             lines = text.replace(on, off).splitlines(keepends=True)
             text = "".join(line for line in lines if not line.rstrip().endswith("# cheat only"))
-        used = [name for name in helpers if f'"{name}"' in text or "from honest" in text]
-        sources = {name: (CHEATS / name).read_text("utf-8") for name in used}
+        used = [n for n in HELPERS[ending] if f'"{n}"' in text or f"from {n.removesuffix('.py')} import" in text]
+        sources = {name: (self.folder / name).read_text("utf-8") for name in used}
         return Program({**sources, self.file: text}, f"{self.file}::run", self.language)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ksearch.redteam.cheat import Cheat
+from ksearch.redteam.gpu import measured
+from ksearch.redteam.gpu.table import KINDS as GPU_KINDS
 from ksearch.redteam.suite import Row, Seen
 from ksearch.redteam.table import KINDS
 
@@ -25,12 +27,28 @@ def must(cheat: Cheat) -> str:
     return "gets nothing" if verdicts == "passed" else verdicts
 
 
+def state(row: Row) -> str:
+    if row.left_out:
+        return "-"
+    return "ok" if row.ok else "WRONG"
+
+
+def summary(rows: Sequence[Row]) -> list[str]:
+    """How many rows are right, and how many were left out, and why: those count for nothing."""
+    tried = [row for row in rows if not row.left_out]
+    lines = [f"{sum(row.ok for row in tried)} of {len(tried)} rows are as they have to be"]
+    for reason in sorted({row.skipped for row in rows if row.left_out}):
+        count = sum(row.left_out and row.skipped == reason for row in rows)
+        lines.append(f"{count} rows were left out and show nothing: each {reason}")
+    return lines
+
+
 def line(row: Row) -> tuple[str, ...]:
     """Cells for `HEAD`."""
     proof = _cell(row.proof) or f"({row.skipped})" * bool(row.skipped)
     caught = row.caught
     return (
-        "ok" if row.ok else "WRONG", row.cheat.name, str(caught) if caught else f"({row.skipped})",
+        state(row), row.cheat.name, str(caught) if caught else f"({row.skipped})",
         caught.stage if caught else "", _cell(row.twin), proof,
     )  # fmt: skip
 
@@ -61,7 +79,7 @@ def as_dict(row: Row) -> dict[str, Any]:
     parts = {"caught": row.caught, "twin": row.twin, "proof": row.proof}
     return {
         "name": row.cheat.name, "what": row.cheat.what, "stopped_by": stopper(row.cheat), "must": must(row.cheat),
-        "ok": row.ok, "skipped": row.skipped,
+        "ok": None if row.left_out else row.ok, "skipped": row.skipped,
         **{
             name: seen and {
                 "ok": seen.ok, "verdict": seen.verdict, "stage": seen.stage, "speedup": seen.speedup,
@@ -73,13 +91,13 @@ def as_dict(row: Row) -> dict[str, Any]:
 
 
 def markdown() -> str:
-    """The tables of docs/redteam.md, one per kind."""
+    """The tables of docs/redteam.md: one per kind, and what was seen on a GPU."""
     parts = []
-    for kind, cheats in KINDS.items():
+    for kind, cheats in (KINDS | GPU_KINDS).items():
         head = [f"### {kind}", "", "| cheat | what it does | outcome | stopped by |", "|---|---|---|---|"]
         rows = [f"| `{c.name}` | {c.what} | {must(c)} | {_stopper(c)} |" for c in cheats]
         parts.append("\n".join([*head, *rows, ""]))
-    return "\n".join(parts)
+    return "\n".join([*parts, measured.markdown()])
 
 
 def _stopper(cheat: Cheat) -> str:

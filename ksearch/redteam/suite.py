@@ -11,15 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from ksearch.errors import BadInput
+from ksearch.errors import BadInput, EvaluatorError
 from ksearch.evaluators import machine
 from ksearch.evaluators.defences import Defence
+from ksearch.evaluators.devices import GpuDevice
 from ksearch.evaluators.local import LocalEvaluator
 from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.protocol import Lost
 from ksearch.redteam.cheat import GAIN, LOOT, Cheat
+from ksearch.redteam.gpu.spec import FOLDER as GPU_FOLDER
+from ksearch.redteam.gpu.spec import variant as gpu_variant
+from ksearch.redteam.gpu.table import CHEATS as GPU_CHEATS
 from ksearch.redteam.spec import FOLDER, variant
 from ksearch.redteam.table import CHEATS
 from ksearch.types import Evaluation, Verdict
@@ -58,8 +63,14 @@ class Row:
     skipped: str = ""
 
     @property
+    def left_out(self) -> bool:
+        """Nothing was tried, so nothing is said."""
+        return self.caught is None
+
+    @property
     def ok(self) -> bool:
-        return all(seen is None or seen.ok for seen in (self.caught, self.twin, self.proof))
+        """All that was tried is as it has to be; of a row that was left out, False."""
+        return not self.left_out and all(seen is None or seen.ok for seen in (self.caught, self.twin, self.proof))
 
 
 class _Group:
@@ -103,7 +114,8 @@ def run_redteam(
             return row
 
         with ThreadPoolExecutor(WORKERS) as pool:
-            return list(pool.map(row_of, cheats))
+            rows = dict(zip(cheats, pool.map(lambda c: None if c.alone else row_of(c), cheats), strict=True))
+        return [rows[cheat] or row_of(cheat) for cheat in cheats]
 
 
 def chosen(only: Sequence[str] | None) -> list[Cheat]:
@@ -113,8 +125,8 @@ def chosen(only: Sequence[str] | None) -> list[Cheat]:
         BadInput: no cheat of that name.
     """
     if not only:
-        return list(CHEATS)
-    known = {cheat.name: cheat for cheat in CHEATS}
+        return [*CHEATS, *GPU_CHEATS]
+    known = {cheat.name: cheat for cheat in (*CHEATS, *GPU_CHEATS)}
     unknown = [name for name in only if name not in known]
     if unknown:
         raise BadInput(f"no cheat is called {unknown[0]!r}; there are: {', '.join(known)}")
@@ -126,7 +138,7 @@ class _Suite:
 
     def __init__(self, cache: Path, sandbox: str, *, twins: bool, proofs: bool) -> None:
         self.cache, self.sandbox, self.twins, self.proofs = cache, sandbox, twins, proofs
-        self.groups: dict[tuple[str, frozenset[Defence]], _Group] = {}
+        self.groups: dict[tuple[str, str, frozenset[Defence]], _Group] = {}
 
     def __enter__(self) -> _Suite:
         return self
@@ -149,13 +161,16 @@ class _Suite:
         return [none, *([none] if self.twins else []), *off]
 
     def _group(self, cheat: Cheat, disabled: frozenset[Defence]) -> _Group:
-        key = (cheat.variant, disabled)
+        key = (cheat.device, cheat.variant, disabled)
         if key not in self.groups:
+            on_gpu = cheat.device == "cuda"
             options = EvaluatorOptions(
                 time_budget_s=0.2, min_rounds=6, max_rounds=16, confirm_budget_s=0.1, outside_batch_ms=20.0,
                 sandbox=self.sandbox, cache=self.cache, disabled=disabled, testing=bool(disabled),
+                confirm=not (on_gpu and disabled),  # where every evaluator takes seconds to start
             )  # fmt: skip
-            self.groups[key] = _Group(LocalEvaluator(variant(cheat.variant), FOLDER, options=options))
+            spec, folder = (gpu_variant if on_gpu else variant)(cheat.variant), GPU_FOLDER if on_gpu else FOLDER
+            self.groups[key] = _Group(LocalEvaluator(spec, folder, options=options))
         return self.groups[key]
 
     def row(self, cheat: Cheat) -> Row:
@@ -224,6 +239,15 @@ def _loot(found: Evaluation) -> str:
 def _impossible(cheat: Cheat) -> str:
     if cheat.x86 and os.uname().machine != "x86_64":
         return "needs an x86-64 processor"
+    return _no_gpu() if cheat.device == "cuda" else ""
+
+
+@cache
+def _no_gpu() -> str:
+    try:
+        GpuDevice().require()
+    except EvaluatorError:
+        return "needs an NVIDIA GPU, and torch"
     return ""
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ksearch.redteam.gpu.table import CHEATS as GPU_CHEATS
 from ksearch.redteam.report import faults
 from ksearch.redteam.spy import spy
 from ksearch.redteam.suite import KEY, run_redteam
@@ -27,7 +28,7 @@ def test_every_cheat_is_stopped_by_the_verdict_and_at_the_stage_that_the_table_n
     before = set(children())
     rows = run_redteam(proofs=False, twins=False)
     assert faults(rows) == []
-    assert len(rows) == len(CHEATS)
+    assert len(rows) == len(CHEATS) + len(GPU_CHEATS)
     assert sum(row.caught is not None for row in rows) >= 25
     assert set(children()) <= before, "processes left behind"
     assert KEY not in os.environ
