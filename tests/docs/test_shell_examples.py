@@ -25,7 +25,7 @@ MARK = "--- end of block ---"
 def outputs(blocks: list[str], folder: Path) -> list[str]:
     script = "set -eu\n" + "".join(f"{block}\necho; echo '{MARK}'\n" for block in blocks)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("KSEARCH_", "XDG_"))}
-    env = {**kept, "HOME": str(folder), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    env = {**kept, "COLUMNS": "100", "HOME": str(folder), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=840
     )
