@@ -62,7 +62,7 @@ def markdown() -> str:
     head = [
         "### On a GPU: what was seen", "",
         f"On {data['machine']}, {data['date']}: {seen} of {sum(len(parts(c)) for c in CHEATS)} measurements, all as "
-        f"they have to be. Not seen: {missing}.", "",
+        f"they have to be. Not seen: {missing}.{' ' * bool(data.get('note'))}{data.get('note', '')}", "",
         "| cheat | got | twin | with the defence off |", "|---|---|---|---|",
     ]  # fmt: skip
     return "\n".join([*head, *(_line(cheat, rows.get(cheat.name, {})) for cheat in CHEATS), ""])
