@@ -182,7 +182,9 @@ class Timer:
                 track.waited[subject.key].append(max(self.waited_ns, 0))
         self.judge(track, sets)
         if self.exact and self.control is None:
-            track.empty.append(self.turn(track, self.baseline, [], flush=False)[1])
+            # Everybody's, in turn: who ran last finds its own code and page tables in the caches.
+            empty = {subject.key: self.turn(track, subject, [], flush=False)[1] for subject in order}
+            track.empty.append(empty[self.baseline.key])
         if count:
             mine = max(took[self.candidate.key], 1)
             for other in self.others:
