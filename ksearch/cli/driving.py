@@ -25,6 +25,7 @@ from ksearch.service.carrying import carry
 from ksearch.service.desks import Staff, staffed
 from ksearch.service.preflight import allows_nothing, preflight
 from ksearch.service.tracking import tracked, wanted
+from ksearch.state import State
 from ksearch.store import Store
 from ksearch.tasks import load_task
 
@@ -118,7 +119,7 @@ def _carry_on(run: Run, staff: Staff, manner: Manner) -> int:
         say(f"stopped; nothing is lost. Go on with: ksearch resume {run.id}")
         return INTERRUPTED
     _report(run, ended, manner.as_json)
-    return 1 if run.state.paused else 0
+    return 1 if run.state.paused or planner_failed(run.state) else 0
 
 
 def _tracked(run: Run) -> AbstractContextManager[None]:
@@ -129,10 +130,15 @@ def _tracked(run: Run) -> AbstractContextManager[None]:
 
 
 def _unpause(run: Run) -> None:
-    """To resume is to want it to go on: a pause is lifted, in the log, by name."""
+    """To resume is to want it to go on: a pause is lifted, a stop or a planner's failure forgotten, in the log, by
+    name. A spent budget stays spent: `ksearch command RUN budget` raises it."""
     state = run.refresh()
-    if state.paused or (state.stopping and not state.ended):
+    if state.paused or state.stopping or planner_failed(state):
         run.command(ev.Resume(), opt.login_name())
+
+
+def planner_failed(state: State) -> bool:
+    return (state.ended or "").startswith("planner_failed")
 
 
 def _report(run: Run, ended: Done | Wait, as_json: bool) -> None:
@@ -146,7 +152,7 @@ def _report(run: Run, ended: Done | Wait, as_json: bool) -> None:
     print(f"run {run.id}: {ended.why}; {state.evaluated} evaluations")
     if best:
         print(f"best program {best.program_id[:12]}: {times(best.speedup)} over the baseline")
-    if state.paused:
+    if state.paused or planner_failed(state):
         say(f"when the cause is mended: ksearch resume {run.id}")
     elif isinstance(ended, Wait):
         say(f"answers from outside: ksearch ask {run.id}, ksearch tell; then ksearch resume {run.id} measures")

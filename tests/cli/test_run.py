@@ -95,3 +95,14 @@ def test_best_before_anything_passed_is_code_one(shell: Shell) -> None:
     shell("new", "--name", "a")
     assert "no program has passed" in shell.both("best", "a", code=1)[1]
     assert "0 of 120 evaluations" in shell("status")
+
+
+@pytest.mark.heavy
+def test_a_model_that_is_down_from_the_start_is_code_one_and_resume_asks_it_again(shell: Shell, task: Path) -> None:
+    down = ("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--evaluations", "2")
+    patient = {"KSEARCH_MAX_RETRIES": "0"}
+    out, err = shell.both("run", "--name", "down", "--task", str(task), *down, code=1, **patient)
+    assert "cannot be reached" in out
+    assert "when the cause is mended: ksearch resume down" in err
+    again, _ = shell.both("resume", "down", code=1)
+    assert again.count("lost, to be asked again") == 1
