@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -314,17 +313,3 @@ def test_no_honest_program_is_taken_for_a_forger_on_a_busy_machine(name: str, qu
         for burner in burners:
             burner.kill()
             burner.wait()
-
-
-@pytest.mark.heavy
-@pytest.mark.timeout(900)
-def test_a_program_against_itself_comes_out_equal(make: Make, cpp: Cpp) -> None:
-    options = {"time_budget_s": 2.0, "time_cap_s": 6.0, "min_rounds": 10, "confirm": False}
-    workloads = (Workload("mid", {"m": 128, "n": 512}), Workload("large", {"m": 512, "n": 1024}))
-    off = []
-    with make(workloads=workloads, options=options) as one:
-        for n in range(20):
-            found = result(one.evaluate(cpp("{GOOD}", f"// the same, {n}")))
-            assert found.speedup is not None, found.reason
-            off.append(abs(math.log(found.speedup.value)))
-    assert max(off) <= 0.01, sorted(off)
