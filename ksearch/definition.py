@@ -171,7 +171,7 @@ class TaskSpec:
         for tensor in (*self.inputs, *self.outputs):
             check(
                 self.device == "cuda" or tensor.dtype not in CUDA_ONLY,
-                f"{tensor.name}: dtype {tensor.dtype} needs device = \"cuda\"",
+                f'{tensor.name}: dtype {tensor.dtype} needs device = "cuda"',
             )
         check(self.threads >= 1, f"threads must be at least 1, got {self.threads!r}")
         names = [t.name for t in (*self.inputs, *self.outputs)]
