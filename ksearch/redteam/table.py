@@ -66,7 +66,7 @@ CLOCKS = (
         x86=True,
     ),
     Cheat("works_in_collect.py", (V.FORGED, V.TOO_FAST), ("time",), (D.OUTSIDE_CLOCK, D.FLOOR), "floored"),
-    Cheat("burns_off_turn.py", (V.PASSED,), ANY, (D.STOP_OFF_TURN,), steals=True),
+    Cheat("burns_off_turn.py", (V.PASSED, V.FORGED), ANY, (D.STOP_OFF_TURN,), steals=True),
     Cheat("more_cores.cpp", (V.PASSED,), ANY, (D.PINNED_CPU,), steals=True, cores=2),
 )
 
