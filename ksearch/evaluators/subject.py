@@ -65,6 +65,18 @@ class Subject:
         self._load()
         self.started_s = time.monotonic() - start
 
+    def renew(self) -> None:
+        """The same program in a fresh process, without buffers; stopped.
+
+        Raises:
+            Failed: the program does not load any more.
+        """
+        self.close()
+        self.sets.clear()
+        self.old_seeds.clear()
+        self.start()
+        self.process.stop()
+
     def _start_cuda(self) -> None:
         """Before the program is there: whatever fails now is ours."""
         try:

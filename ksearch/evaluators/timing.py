@@ -74,6 +74,7 @@ class Timer:
 
         `longer`: so many times the usual number of sets, for queued calls, where memory allows it.
         """
+        self._renew()
         target, room = self.bench.options.call_target_ms, self.bench.sets_bytes(len(self.subjects))
         for workload in self.bench.spec.workloads:
             if not workload.timed:
@@ -98,6 +99,17 @@ class Timer:
             for other in self.others:
                 track.logs[other.key] = []
             self.round(track, count=False)
+
+    def _renew(self) -> None:
+        """As the candidate's process and buffers are new, so are everybody's: where a process's pages happen to lie
+        makes it a percent faster or slower, and that must not stay with one of them for a whole search.
+        """
+        for other in self.others if self.bench.spec.device == "cpu" else ():  # a GPU's take long to start
+            if other.sets:
+                try:
+                    other.renew()
+                except Failed as failed:
+                    raise OtherFailed(other, failed) from failed
 
     def release(self) -> None:
         """Give back the memory of large sets: a GPU has not enough for those of the confirmation beside them."""

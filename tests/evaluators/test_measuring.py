@@ -96,7 +96,7 @@ def test_an_incumbent_that_breaks_does_not_harm_the_candidate(make: Make, cpp: C
 
 def test_shapes_outside_the_workloads_are_tried_before_a_best_is_believed(make: Make, cpp: Cpp) -> None:
     memorised = cpp("if (!((m == 7 && n == 33) || (m == 128 && n == 512))) return; {FAST}")
-    with make(options={"confirm": True, "confirm_budget_s": 0.1, "outside_batch_ms": 5.0}) as one:
+    with make(options={"confirm": True, "confirm_all": True, "confirm_budget_s": 0.1, "outside_batch_ms": 5.0}) as one:
         found = result(one.evaluate(memorised))
     assert found.stage == "confirm"
     assert found.verdict is Verdict.NON_FINITE
