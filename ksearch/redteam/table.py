@@ -72,7 +72,8 @@ CLOCKS = (
 
 PROTOCOL = (
     Cheat("forged_answer.py", (V.FORGED,), ("smoke",), (D.REPLY_TOKEN, D.OUTSIDE_CLOCK)),
-    Cheat("long_answer.py", (V.FORGED,), ("smoke",), (D.REPLY_CAP,)),
+    # Making so long an answer takes processor time that the clock may see, too.
+    Cheat("long_answer.py", (V.FORGED,), ("smoke",), (D.REPLY_CAP, D.OUTSIDE_CLOCK)),
     Cheat("exit_at_load.cpp", (V.FORGED,), ("smoke",), because="an exit code is no answer"),
     Cheat("exit_at_import.py", (V.FORGED,), ("smoke",), because="an exit code is no answer"),
     Cheat("exit_in_call.cpp", (V.FORGED,), ("smoke",), because="an exit code is no answer"),
