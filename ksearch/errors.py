@@ -156,3 +156,7 @@ class ConfigError(BadInput):
 
 class CertificateError(BadInput):
     """A certificate that was changed, is of another format, or contradicts itself. The message names the field."""
+
+
+class AgentError(KSearchError):
+    """What an agent asked for over MCP cannot be done. The message ends with the tool to call next."""
