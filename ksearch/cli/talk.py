@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ksearch.protocol import Done, Request, Wait
     from ksearch.run import Run
     from ksearch.service.answering import Told
-    from ksearch.service.beginning import Setting
 
 LEASE_S = 3600.0
 KINDS = ("plan", "write", "evaluate")
@@ -49,13 +48,13 @@ def ask(
     """
     from ksearch.cli.opening import opened_run
     from ksearch.protocol import Request
-    from ksearch.service.answering import outside_holder
+    from ksearch.service.answering import outside_holder, take_unanswered
     from ksearch.service.beginning import setting
 
     kinds = _kinds(kind)
     with opened_run(store, run) as found:
         holder = outside_holder(name or opt.login_name())
-        got = _take(found, setting(found.state), holder, kinds, lease)
+        got = take_unanswered(found, setting(found.state), holder, kinds, lease, say)
         if not isinstance(got, Request):
             return _nothing(found, got, as_json)
         _print_request(found, got, output, as_json)
@@ -70,20 +69,6 @@ def _kinds(names: list[str] | None) -> Any:
         if name not in KINDS:
             raise BadInput(f"--kind {name}: must be one of {', '.join(KINDS)}")
     return frozenset(Kind(name) for name in names) if names else ALL_KINDS
-
-
-def _take(run: Run, setting: Setting, holder: Any, kinds: Any, lease_s: float) -> Request | Wait | Done:
-    """The next request that really needs an answer: a reply that is stored already is read on the way."""
-    from ksearch.protocol import Request
-    from ksearch.service.answering import tell_stored
-    from ksearch.service.prompting import prompt_of
-
-    while True:
-        got = run.take(holder, kinds, lease_s, lambda state, request: prompt_of(run, state, request, setting))
-        if not isinstance(got, Request) or run.received(got.id) is None:
-            return got
-        say(f"note: the reply to {got.id} was stored and not read: reading it now")
-        tell_stored(run, got.id, setting.spec, setting.config.language)
 
 
 def _nothing(run: Run, got: Wait | Done, as_json: bool) -> int:

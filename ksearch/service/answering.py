@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -13,8 +13,10 @@ from ksearch import events as ev
 from ksearch.codec import decode_evaluation
 from ksearch.definition import TaskSpec
 from ksearch.errors import CodecError, InvalidReply
-from ksearch.protocol import Cost, Holder, Kind, Lost, Request
+from ksearch.protocol import Cost, Done, Holder, Kind, Lost, Request, Wait
 from ksearch.run import Run
+from ksearch.service.beginning import Setting
+from ksearch.service.prompting import prompt_of
 from ksearch.service.reading import read_reply
 from ksearch.state import was_asked
 from ksearch.types import Evaluation
@@ -38,6 +40,23 @@ class Told:
 def outside_holder(name: str) -> Holder:
     """Somebody whose process is not ours to watch (a shell command ends at once): only the deadline tells."""
     return Holder(name, socket.gethostname())
+
+
+def take_unanswered(
+    run: Run,
+    setting: Setting,
+    holder: Holder,
+    kinds: frozenset[Kind],
+    lease_s: float,
+    note: Callable[[str], None],
+) -> Request | Wait | Done:
+    """The next request that really needs an answer: a reply that is stored already is read on the way."""
+    while True:
+        got = run.take(holder, kinds, lease_s, lambda state, request: prompt_of(run, state, request, setting))
+        if not isinstance(got, Request) or run.received(got.id) is None:
+            return got
+        note(f"note: the reply to {got.id} was stored and not read: reading it now")
+        tell_stored(run, got.id, setting.spec, setting.config.language)
 
 
 def kind_of(run: Run, request_id: str) -> Kind | None:
