@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ksearch.definition import C_TYPES, TaskSpec, Tensor
+from ksearch.definition import C_TYPES, CUDA_TYPES, TaskSpec, Tensor
 from ksearch.prompts.text import cell, clip, fenced, head, visible
 
 _C_LIKE = ("cpp", "cuda", "c")
+_ON_STREAM = (
+    "Queue all work on `stream`, which runs in order; no synchronisation with the host is needed. Scratch memory: "
+    "cudaMallocAsync and cudaFreeAsync on `stream`, in every call. It is built by nvcc for the GPU at hand."
+)
+_TORCH = (
+    "Arguments are torch tensors on the GPU: contiguous, row-major, of exactly these dtypes. Return the outputs "
+    "(several as a tuple, in their order): new contiguous tensors of exactly the declared dtypes and shapes, each in "
+    "memory of its own. Or take the outputs as further parameters, in their order, fill them and return nothing. Work "
+    "goes to the current stream. The first call at each size may compile; that is not timed."
+)
 _NAMES = {"cpp": "C++", "cuda": "CUDA C++", "c": "C", "python": "Python", "triton": "Triton"}
 
 
@@ -78,12 +88,14 @@ def _domain(task: TaskSpec) -> str:
 def abi(task: TaskSpec, language: str) -> str:
     """How the evaluator calls the program."""
     if language in _C_LIKE:
-        memory = "device" if language == "cuda" else "host"
+        memory, more = ("device", f" {_ON_STREAM}") if language == "cuda" else ("host", "")
         return (
-            f"{fenced(prototype(task), language)}\n\n"
+            f"{fenced(prototype(task, language), language)}\n\n"
             f"Tensors are contiguous and row-major, in {memory} memory; inputs first, then outputs, then the axes. "
-            "Buffers do not overlap; assume no alignment beyond the element's size."
+            f"Buffers do not overlap; assume no alignment beyond the element's size.{more}"
         )
+    if task.device == "cuda":
+        return f"{fenced(python_signature(task), 'python')}\n\n{_TORCH}"
     return (
         f"{fenced(python_signature(task), 'python')}\n\n"
         "Arguments are NumPy arrays, inputs first, then outputs: contiguous, row-major, of exactly these dtypes. Write "
@@ -91,15 +103,30 @@ def abi(task: TaskSpec, language: str) -> str:
     )
 
 
-def prototype(task: TaskSpec) -> str:
-    """extern "C" void run(const float* x, float* y, int64_t rows, int64_t cols);"""
-    tensors = [f"{'' if t.mutable else 'const '}{C_TYPES[t.dtype]}* {t.name}" for t in task.inputs]
-    tensors += [f"{C_TYPES[t.dtype]}* {t.name}" for t in task.outputs]
+def abis(task: TaskSpec, languages: Sequence[str]) -> str:
+    """`abi` of several languages, each under its name; those that are called alike share one."""
+    bodies: dict[str, list[str]] = {}
+    for language in languages:
+        bodies.setdefault(abi(task, language), []).append(language_name(language))
+    if len(bodies) == 1:
+        return next(iter(bodies))
+    return "\n\n".join(f"In {' or '.join(names)}:\n\n{body}" for body, names in bodies.items())
+
+
+def prototype(task: TaskSpec, language: str = "cpp") -> str:
+    """extern "C" void run(const float* x, float* y, int64_t rows, int64_t cols); in CUDA with the stream behind."""
+    types = CUDA_TYPES if language == "cuda" else C_TYPES
+    tensors = [f"{'' if t.mutable else 'const '}{types[t.dtype]}* {t.name}" for t in task.inputs]
+    tensors += [f"{types[t.dtype]}* {t.name}" for t in task.outputs]
     axes = [f"int64_t {axis}" for axis in task.axes]
-    return f'extern "C" void {task.entry_point}({", ".join([*tensors, *axes])});'
+    stream = ["cudaStream_t stream"] if language == "cuda" else []
+    return f'extern "C" void {task.entry_point}({", ".join([*tensors, *axes, *stream])});'
 
 
 def python_signature(task: TaskSpec) -> str:
+    if task.device == "cuda":
+        made = ", ".join(t.name for t in task.outputs)
+        return f"def {task.entry_point}({', '.join(t.name for t in task.inputs)}): ...  # returns {made}"
     return f"def {task.entry_point}({', '.join(t.name for t in (*task.inputs, *task.outputs))}) -> None: ..."
 
 
@@ -112,7 +139,7 @@ def short_definition(task: TaskSpec, language: str) -> str:
 
 
 def abi_line(task: TaskSpec, language: str) -> str:
-    return fenced(prototype(task) if language in _C_LIKE else python_signature(task), language)
+    return fenced(prototype(task, language) if language in _C_LIKE else python_signature(task), language)
 
 
 def forbidden(names: Sequence[str]) -> str:
@@ -122,6 +149,8 @@ def forbidden(names: Sequence[str]) -> str:
 
 
 def threads(task: TaskSpec) -> str:
+    if task.device == "cuda":
+        return "One host thread, one GPU; other streams must be joined with the given one."
     return "One thread only: start no others." if task.threads == 1 else f"At most {task.threads} threads."
 
 

@@ -93,6 +93,11 @@ class PromptView:
         return self.language or self.task.languages[0]
 
     @property
+    def languages(self) -> tuple[str, ...]:
+        """What a program may be written in, the usual one first: all of the task's unless the run names one."""
+        return (self.language,) if self.language else tuple(self.task.languages)
+
+    @property
     def parent_program_id(self) -> str | None:
         """The program of the node's parent; None: the baseline."""
         parent = self.node.parent_id

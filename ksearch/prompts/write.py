@@ -32,7 +32,7 @@ def render_write(view: PromptView, max_tokens: int = DEFAULT_MAX_TOKENS, *, brie
     sections = [
         _rules(template, view),
         common.task_section(template, view),
-        common.fixed(template, "abi", body=taskparts.abi(view.task, view.written_in), stable=True),
+        common.fixed(template, "abi", body=taskparts.abis(view.task, view.languages), stable=True),
         common.reference_section(template, view),
         common.hardware_section(template, view),
         _guide(template, view),
@@ -173,7 +173,15 @@ def _now(template: Template, view: PromptView) -> Section:
     body = _goal(view)
     for reason in view.refusals[-2:]:
         body += f"\nAn earlier answer was not taken: {one_line(reason, 400)}"
-    return common.fixed(template, "now", body=body, language=taskparts.language_name(view.written_in))
+    return common.fixed(template, "now", body=body, language=_language(view))
+
+
+def _language(view: PromptView) -> str:
+    first, *others = view.languages
+    if not others:
+        return f"{taskparts.language_name(first)} only"
+    tags = " or ".join(f"{taskparts.language_name(name)} (a block marked {name})" for name in others)
+    return f"in {taskparts.language_name(first)} (a block marked {first}); where the action asks for it, in {tags}"
 
 
 def _goal(view: PromptView) -> str:

@@ -51,7 +51,7 @@ def render(run: Run, state: State, request: Request, setting: Setting) -> Prompt
         hardware=machine.sheet() if machine else _hardware(task.spec.threads),
         limits=machine.limits if machine else None,
         guide="" if plan else _guide(task, language),
-        language=language,
+        language=config.language or "",
     )
     if plan:
         return render_plan(view, config.prompt_tokens)

@@ -83,6 +83,23 @@ def test_a_python_writer_gets_pythons_signature() -> None:
     assert text.rstrip().endswith("Python only.")
 
 
+def test_a_gpu_writer_is_told_of_tensors_streams_and_every_language_it_may_choose() -> None:
+    changed = task(device="cuda", languages=("triton", "cuda", "python"))
+    text = render_write(started().view(Kind.WRITE, task=changed)).text
+    assert "def run(x): ...  # returns y" in text
+    assert "torch tensors on the GPU" in text
+    assert "NumPy" not in text
+    assert "int64_t rows, int64_t cols, cudaStream_t stream);" in text
+    assert "other streams must be joined" in text
+    assert text.rstrip().endswith(
+        "in Triton (a block marked triton); where the action asks for it, in CUDA C++ (a block marked cuda) or Python "
+        "(a block marked python)."
+    )
+    alone = render_write(started().view(Kind.WRITE, task=changed, language="cuda")).text
+    assert "torch tensors" not in alone
+    assert alone.rstrip().endswith("CUDA C++ only.")
+
+
 def test_mutable_inputs_are_named() -> None:
     changed = task(inputs=(Tensor("x", "float32", ("rows", "cols"), mutable=True),))
     text = render_write(started().view(Kind.WRITE, task=changed)).text
