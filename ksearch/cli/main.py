@@ -15,6 +15,7 @@ from ksearch.cli import (
     doctor,
     export,
     look,
+    mcp,
     redteam,
     search,
     talk,
@@ -80,6 +81,7 @@ app.command()(talk.ask)
 app.command()(talk.tell)
 app.command()(talk.submit)
 app.add_typer(command.app, name="command")
+app.command()(mcp.mcp)
 app.command()(tasks.init)
 app.command()(tasks.lint)
 app.command()(verify.verify)
