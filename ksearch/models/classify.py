@@ -32,6 +32,11 @@ _NO_MONEY = re.compile(
 _PERHAPS_NO_MONEY = re.compile(
     r"exceeded your current quota|quota exceeded|usage[ _]limit|monthly limit", re.IGNORECASE
 )
+# A subscription's limit, as the command lines of coding agents word it: it is over at a time that they name.
+_PLAN_LIMIT = re.compile(
+    r"hit your (?:usage |session |weekly |daily |\d+-hour )?limit|(?:usage|session|weekly|daily|hour) limit reached",
+    re.IGNORECASE,
+)
 _TOO_FAST = re.compile(r"rate[ _-]?limit|too many requests|\b429\b|overloaded", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size)|maximum context|prompt is too long|too many (?:input )?tokens|input token count"
@@ -108,6 +113,7 @@ def text_error(who: str, said: str, raw: bytes = b"") -> ModelError:
     kinds: list[tuple[re.Pattern[str], type[ModelError]]] = [
         (_NO_MONEY, QuotaExhausted),
         (_PERHAPS_NO_MONEY, QuotaExhausted),
+        (_PLAN_LIMIT, QuotaExhausted),
         (_TOO_FAST, RateLimited),
         (_TOO_LONG, ContextTooLong),
         (_KEY, BadKey),

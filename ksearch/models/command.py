@@ -1,12 +1,14 @@
 """`command:CMD`: any program as a model. Prompt on its standard input, reply on its standard output.
 
 It runs in an empty folder that is removed afterwards, with a scrubbed environment, as its own process group, and is
-killed as a whole when its time or output limit is reached, or when it has left children behind.
+killed as a whole when its time or output limit is reached, or when it has left children behind. The command lines of
+known coding agents (`command:claude`) are called as they want to be: see `presets`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shlex
 import shutil
@@ -22,6 +24,7 @@ from typing import IO
 from ksearch.errors import BadAnswer, ModelSetupError, ModelTimeout, ModelUnavailable
 from ksearch.models.base import Answer, Call
 from ksearch.models.classify import clean, text_error
+from ksearch.models.presets import PRESETS, Preset
 
 MAX_OUTPUT_BYTES = 16_000_000
 STDERR_TAIL_BYTES = 4_000
@@ -49,58 +52,83 @@ def scrubbed(environment: Mapping[str, str], also: Sequence[str]) -> dict[str, s
     return {key: value for key, value in environment.items() if key in kept or key.startswith("LC_")}
 
 
+def _split(command: str) -> tuple[list[str], list[str]]:
+    """The command line in words, and the variables that `pass=NAME` before it names."""
+    try:
+        argv = shlex.split(command)
+    except ValueError as error:
+        raise ModelSetupError(f"command:{command}: {error}") from None
+    passed = list(itertools.takewhile(lambda word: word.startswith("pass="), argv))
+    argv = argv[len(passed) :]
+    if not argv:
+        raise ModelSetupError("command: names no program. Write command:PROGRAM ARGUMENTS")
+    return argv, [word.removeprefix("pass=") for word in passed]
+
+
 class CommandModel:
     """A program on this machine as a model.
 
     Args:
-        command: the command line, split as a shell would; no shell is started.
+        command: the command line, split as a shell would; no shell is started. Words `pass=VARIABLE` before it name
+            further variables that the program gets. The bare name of a known tool stands for its preset.
         pass_env: further variables it gets (a key that it needs, named by the user).
-        read_output: how an answer is read from what it printed; presets for known tools give their own.
+        read_output: how an answer is read from what it printed. None: as its preset does, else as plain text.
     """
 
     context_tokens: int | None = None
 
-    def __init__(self, command: str, pass_env: Sequence[str] = (), read_output: ReadOutput = plain_text) -> None:
-        try:
-            argv = shlex.split(command)
-        except ValueError as error:
-            raise ModelSetupError(f"command:{command}: {error}") from None
-        if not argv:
-            raise ModelSetupError("command: names no program. Write command:PROGRAM ARGUMENTS")
+    def __init__(self, command: str, pass_env: Sequence[str] = (), read_output: ReadOutput | None = None) -> None:
+        argv, passed = _split(command)
         found = shutil.which(argv[0])
         if found is None:
             raise ModelSetupError(f"command:{command}: no program {argv[0]!r} on PATH")
         self.name = f"command:{command}"
+        self.preset: Preset | None = PRESETS.get(argv[0]) if read_output is None else None
         self.argv = [str(Path(found).absolute()), *argv[1:]]
-        self.pass_env = tuple(pass_env)
-        self.read_output = read_output
+        self.pass_env = (*pass_env, *passed, *(self.preset.kept if self.preset else ()))
+        self.read_output = read_output or plain_text
 
     def complete(self, call: Call) -> Answer:
         began = time.monotonic()
         # Files, not pipes: a grandchild that keeps a pipe open cannot hold us, and nothing fills up memory.
         with (
             tempfile.TemporaryDirectory(prefix="ksearch-model-", ignore_cleanup_errors=True) as folder,
+            tempfile.TemporaryDirectory(prefix="ksearch-model-", ignore_cleanup_errors=True) as files,
             tempfile.TemporaryFile() as prompt,
             tempfile.TemporaryFile() as out,
             tempfile.TemporaryFile() as err,
         ):
-            prompt.write(call.text.encode("utf-8", "replace"))
+            prompt.write(self._prompt(call).encode("utf-8", "replace"))
             prompt.seek(0)
-            code = self._run(folder, (prompt, out, err), began + call.timeout_s)
+            argv = self._argv(call, Path(files))
+            code = self._run(argv, folder, (prompt, out, err), began + call.timeout_s)
             out.seek(0)
             output, tail = out.read(MAX_OUTPUT_BYTES + 1), _tail(err)
             flooded = _size(out) + _size(err) > MAX_OUTPUT_BYTES
-        self._check(code, output, tail, "" if flooded else f"within {call.timeout_s:g} s")
-        answer = self.read_output(output, call)
-        model = self.name if answer.model == "command" else answer.model
+            self._check(code, output, tail, "" if flooded else f"within {call.timeout_s:g} s")
+            preset = self.preset
+            answer = preset.read(output, call, Path(files)) if preset else self.read_output(output, call)
+        model = self.name if answer.model in ("command", preset and preset.name) else answer.model
         return replace(answer, seconds=time.monotonic() - began, model=model)
 
-    def _run(self, folder: str, files: tuple[IO[bytes], IO[bytes], IO[bytes]], deadline: float) -> int | None:
+    def _prompt(self, call: Call) -> str:
+        return call.user_text if self.preset and self.preset.system else call.text
+
+    def _argv(self, call: Call, files: Path) -> list[str]:
+        """The user's own arguments come after the preset's: where both say something, theirs counts."""
+        if self.preset is None:
+            return self.argv
+        return [self.argv[0], *self.preset.arguments(call, files), *self.argv[1:], *self.preset.last]
+
+    def _run(
+        self, argv: list[str], folder: str, files: tuple[IO[bytes], IO[bytes], IO[bytes]], deadline: float
+    ) -> int | None:
         """Exit code, or None when it was killed for its time or output."""
         environment = scrubbed(os.environ, self.pass_env) | {"PWD": folder}
+        environment |= self.preset.environment if self.preset else {}
         try:
             child = subprocess.Popen(
-                self.argv,
+                argv,
                 stdin=files[0],
                 stdout=files[1],
                 stderr=files[2],
@@ -135,7 +163,8 @@ class CommandModel:
             raise ModelTimeout(message, maybe_billed=True, raw=output)
         if code != 0:
             how = f"was ended by signal {-code}" if code < 0 else f"exited with {code}"
-            said = tail if tail.strip() else output[-STDERR_TAIL_BYTES:].decode("utf-8", "replace")
+            known = self.preset.said(output) if self.preset else ""
+            said = known or (tail if tail.strip() else output[-STDERR_TAIL_BYTES:].decode("utf-8", "replace"))
             raise text_error(f"{self.name} {how}", said[-1000:], output)
 
 
