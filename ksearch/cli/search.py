@@ -28,8 +28,8 @@ Model = Annotated[
     str | None,
     typer.Option(
         metavar="SPEC",
-        help="Who plans and writes: PROVIDER:NAME, command:CMD, transcript:FILE, or agent (answers come by `tell`). "
-        "Default: agent.",
+        help="Who plans and writes: PROVIDER:NAME, command:CMD (command:claude), transcript:FILE, or agent: answers "
+        "come by MCP or `tell`. Default: agent.",
     ),
 ]
 PlannerModel = Annotated[str | None, typer.Option(metavar="SPEC", help="Who plans, where it is another.")]

@@ -22,6 +22,7 @@ from ksearch.tasks import Task
 from ksearch.tasks.folder import bundled_tasks
 
 MAX_RUNS = 8  # kept folded in memory
+MAX_MEANT = 20  # the latest runs, of which one may be meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ class House:
     def _meant(self) -> str:
         if self.rules.run:
             return self.rules.run
-        names = [info.id for info in self.store.runs() if info.seq]
+        infos = sorted((i for i in self.store.runs() if i.seq), key=lambda i: i.updated_at)
+        names = [info.id for info in infos[-MAX_MEANT:]]
         if not names:
             raise refuse("there is no run yet", 'start_run(task="softmax"), or another task of list_runs()')
         unfinished = [name for name in names if not Run(self.store, name).state.ended] if len(names) > 1 else names
