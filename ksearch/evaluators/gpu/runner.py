@@ -22,7 +22,7 @@ from ksearch.evaluators.runner import Fault
 
 GATE_NS = 10_000_000  # a call that waits for the GPU itself meets a closed gate: it is opened after so long
 QUEUE_NS = 2_000_000_000
-PATIENCE = 3  # so many calls, and the gate is left open for this program
+PATIENCE = 3  # so many calls, and the gate is left open for this program at this size
 IDLE_NS = 8_000  # what finding the device idle may take
 FLUSH_CACHES = 2  # the flush writes so many times the size of L2
 
@@ -64,7 +64,7 @@ class GpuRunner(runner.Runner):
         super().__init__()
         self.groups: dict[str, GpuBuffers] = {}
         self.held: list[Any] = []  # arguments of queued calls: alive until the device is idle
-        self.misses = 0
+        self.misses: dict[str, int] = {}  # by workload; of its first order nothing counts: that compiles and allocates
         self.at = [0]
 
     def start(self, order: Answer) -> Answer:
@@ -109,6 +109,7 @@ class GpuRunner(runner.Runner):
 
     def run(self, order: Answer) -> Answer:
         """Call once per set named; the answer holds nanoseconds per call, as the GPU's clock has them."""
+        self.key = order["key"]
         calls = self._calls(order)
         return {"ns": self._checked(lambda: self._alone(calls) if order["flush"] else self._together(calls))}
 
@@ -136,8 +137,7 @@ class GpuRunner(runner.Runner):
         """One after the other: while the GPU works on a call, the next one's arguments are made."""
         self.results.clear()
         self.held.clear()
-        self.key = order["key"]
-        buffers = self.groups[self.key]
+        buffers = self.groups[order["key"]]
         for index in order["sets"]:
             yield index, self._thunk(buffers, index)
 
@@ -161,11 +161,12 @@ class GpuRunner(runner.Runner):
     def _alone(self, calls: Iterable[tuple[int, Thunk]]) -> list[int]:
         cuda, (start, end), clock = self.cuda, self.events[0], time.perf_counter_ns
         runtime, taken = cuda.runtime, []
+        missed = self.misses.get(self.key, 0)
+        gated = missed < PATIENCE
         for index, call in calls:
             self.at[0] = index
             cuda.synchronize()
             self._flush()
-            gated = self.misses < PATIENCE
             if gated:
                 self.gate.close(GATE_NS)
             cuda.call("cudaEventRecord", start, None)
@@ -177,9 +178,10 @@ class GpuRunner(runner.Runner):
             done = clock()
             cuda.synchronize()
             left = max(0, clock() - done - IDLE_NS)
-            self.misses += early
+            missed += early
             taken.append(cuda.elapsed_ns(start, end) + left)
             self._take(index, result)
+        self.misses[self.key] = missed if self.key in self.misses else 0
         return taken
 
     def _together(self, calls: Iterable[tuple[int, Thunk]]) -> list[int]:
