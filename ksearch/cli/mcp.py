@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ksearch.mcp.house import Rules
 
 TOKEN = "KSEARCH_MCP_TOKEN"
+MIN_TOKEN = 16  # characters
 
 
 def mcp(
@@ -94,13 +95,23 @@ def _serve(store: str | None, rules: Rules, http: tuple[str, int, tuple[str, ...
         house = House(opened_store, rules)
         try:
             if http:
-                serve_http(house, Place(*http), os.environ.get(TOKEN) or None, _started)
+                serve_http(house, Place(*http), _token(), _started)
             else:
                 serve_stdio(house)
         except KeyboardInterrupt:
             say("ended; nothing is lost")
         finally:
             house.close()
+
+
+def _token() -> str | None:
+    """Raises:
+    BadInput: it could be guessed.
+    """
+    given = os.environ.get(TOKEN) or None
+    if given and len(given) < MIN_TOKEN:
+        raise BadInput(f"{TOKEN} has {len(given)} characters: give it at least {MIN_TOKEN}, or leave it unset")
+    return given
 
 
 def _started(address: str, token: str) -> None:

@@ -123,3 +123,27 @@ def test_a_server_killed_while_it_measures_loses_nothing(tmp_path: Path) -> None
     asyncio.run(again())
     with open_store(tmp_path / "runs.db") as store:
         assert Run(store, "a").state.evaluated == 1
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
+def test_a_search_with_an_agents_command_line_as_the_model(tmp_path: Path) -> None:
+    """`--model command:claude` from prompt to verdict, with what it cost; the command is a fake."""
+    fake = tmp_path / "claude"
+    fake.write_text(
+        f"#!{sys.executable}\nimport json, sys\nprompt = sys.stdin.read()\n"
+        f"plan, program = {PLAN!r}, {'```cpp' + chr(10) + written()[1] + '```'!r}\n"
+        "assert 'RMSNorm' in prompt\n"
+        "body = {'type': 'result', 'subtype': 'success', 'is_error': False, 'total_cost_usd': 0.25,\n"
+        "        'stop_reason': 'end_turn', 'usage': {'input_tokens': 1000, 'output_tokens': 500}}\n"
+        "body |= {'structured_output': plan} if '--json-schema' in sys.argv else {'result': program}\n"
+        "print(json.dumps(body))\n"
+    )
+    fake.chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    shell = shell_in(tmp_path)
+    asked = ("run", "--task", TASK, "--model", "command:claude", "--evaluations", "1", "--usd", "2", "--name", "a")
+    assert "passed" in shell(*asked, **path)
+    status = shell.json("status", "a")
+    assert status["speedup"]["low"] > 1
+    assert (status["tokens"], status["usd"], status["unpriced_calls"]) == (3000, 0.5, 0)

@@ -16,6 +16,7 @@ import pytest
 from ksearch.run import Run
 from tests.agents.calling import PLAN, a_run, a_store, passing, source
 from tests.agents.servers import COMMAND, TOKEN, http_server, over_http, over_stdio
+from tests.cli.shell import shell_in
 
 INITIALIZE = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -120,9 +121,11 @@ def test_nothing_but_protocol_on_stdout_and_a_clean_end(tmp_path: Path) -> None:
     ],
 )
 def test_a_server_that_cannot_start_says_why(tmp_path: Path, arguments: list[str], code: int, says: str) -> None:
-    from tests.cli.shell import shell_in
-
     assert says in shell_in(tmp_path).fails("mcp", *arguments, code=code)
+
+
+def test_a_token_that_could_be_guessed_is_refused(tmp_path: Path) -> None:
+    assert "at least 16" in shell_in(tmp_path).fails("mcp", "--http", code=2, KSEARCH_MCP_TOKEN="secret")
 
 
 def test_ctrl_c_ends_an_http_server_and_gives_back_what_its_agents_held(tmp_path: Path) -> None:
