@@ -6,17 +6,17 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ksearch.errors import EvaluatorError, KSearchError, UnknownRun
 from ksearch.evaluators.devices import device_of
+from ksearch.mcp.staffing import IDLE_S, Staffing, is_fake
 from ksearch.mcp.telling import refuse
 from ksearch.protocol import Holder
 from ksearch.run import LEASE_S, Run
 from ksearch.service.beginning import Setting
-from ksearch.service.desks import FAKE, Staff, staffed
 from ksearch.store import Store
 from ksearch.tasks import Task
 from ksearch.tasks.folder import bundled_tasks
@@ -34,6 +34,7 @@ class Rules:
     any_folder: bool = False  # a task's reference.py is run outside the jail: agents name no folders unless told so
     measures: bool = True
     lease_s: float = LEASE_S
+    idle_s: float = IDLE_S  # an evaluator that nobody uses is closed after this
 
 
 class House:
@@ -43,12 +44,9 @@ class House:
         self.store, self.rules = store, rules
         self._lock = threading.Lock()
         self._runs: OrderedDict[str, tuple[Run, threading.RLock]] = OrderedDict()
-        self._staffing = threading.Lock()
-        self._staff: dict[str, Staff] = {}
-        self._open = ExitStack()
+        self.staffing = Staffing(rules.idle_s)
         self._holders: set[tuple[str, Holder]] = set()
         self.closing = threading.Event()
-        self.measuring: set[str] = set()  # runs whose programs are being measured here
 
     # --- runs ---
 
@@ -110,20 +108,6 @@ class House:
             return str(error)
         return None
 
-    def staff(self, at: Setting) -> Staff:
-        """Whoever measures for runs like this one, opened at the first call (some seconds) and kept.
-
-        Raises:
-            EvaluatorError: the task's baseline or reference does not work on this machine.
-        """
-        alone = {} if is_fake(at) else {"model": "agent", "planner_model": None, "writer_model": None, "record": None}
-        config = at.config.model_copy(update=alone)
-        key = f"{config.model}:{at.task.hash if at.task else ''}"
-        with self._staffing:
-            if key not in self._staff:
-                self._staff[key] = self._open.enter_context(staffed(config, at.task))
-            return self._staff[key]
-
     # --- tasks ---
 
     def tasks(self) -> dict[str, str]:
@@ -151,15 +135,8 @@ class House:
             self._holders.add((run_id, holder))
 
     def close(self) -> None:
-        """An evaluation that is under way is not waited for: its processes end with this one, and the next evaluator
-        to start sweeps up after them."""
         self.closing.set()
         for run_id, holder in self._holders:
             with suppress(KSearchError):  # a store that has gone cannot be told; the leases are found dead
                 Run(self.store, run_id).release(holder, "the agent's server ended")
-        if not self.measuring:
-            self._open.close()
-
-
-def is_fake(at: Setting) -> bool:
-    return at.config.model.partition(":")[0] == FAKE
+        self.staffing.close()

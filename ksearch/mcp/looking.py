@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from ksearch import events as ev
-from ksearch.errors import UnknownBlob
+from ksearch.errors import StoreError, UnknownBlob
 from ksearch.mcp.house import House
 from ksearch.mcp.measuring import unmeasured
 from ksearch.mcp.telling import MAX_TEXT, Said, clipped, interval, refuse, short, verdict_facts, workload_facts
@@ -37,9 +37,13 @@ class Looking:
 
     def runs(self) -> Said:
         infos = sorted((i for i in self._house.store.runs() if i.seq), key=lambda i: i.updated_at)[-LISTED:]
-        rows = []
+        rows: list[dict[str, Any]] = []
         for info in reversed(infos):
-            state = Run(self._house.store, info.id).state
+            try:
+                state = Run(self._house.store, info.id).state
+            except StoreError as error:
+                rows.append({"run": info.id, "status": f"cannot be read: {error}"})
+                continue
             rows.append({"run": info.id, "task": state.context.get("task"), **_standing(state)})
         tasks = []
         for name, place in self._house.tasks().items():
@@ -47,7 +51,7 @@ class Looking:
             why_not = self._house.why_no_device(task) if self._house.rules.measures else "--no-measure"
             here = {"measured_here": True} if why_not is None else {"measured_here": False, "because": why_not}
             tasks.append({"task": name, "title": task.spec.title, "languages": list(task.spec.languages), **here})
-        going = next((row["run"] for row in rows if not row["status"].startswith("ended")), None)
+        going = next((row["run"] for row in rows if row["status"].startswith(("unfinished", "paused"))), None)
         begin = 'start_run(task="...", evaluations=20)'
         then = f'next_request(run="{going}") joins the latest unfinished run; {begin} begins one' if going else begin
         return Said({"runs": rows, "tasks": tasks, "next": then})

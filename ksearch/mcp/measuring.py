@@ -64,18 +64,17 @@ class Measurer:
             self._thread.start()
 
     def _work(self) -> None:
-        self._house.measuring.add(self._run_id)
         try:
             run = Run(self._house.store, self._run_id)
             at = setting(run.state)
-            desk = self._house.staff(at).desk(run, at)
-            carry(run, replace(desk, evaluator=_Noting(desk.evaluator, self)), ONLY_MEASURING, self._sleep)
+            with self._house.staffing.staff(at) as staff:
+                self.at = "looking for what to measure, or waiting for another who measures"
+                desk = staff.desk(run, at)
+                carry(run, replace(desk, evaluator=_Noting(desk.evaluator, self)), ONLY_MEASURING, self._sleep)
         except KSearchError as error:
             self.failure = error
         except _Ended:
             return
-        finally:
-            self._house.measuring.discard(self._run_id)
 
     def _sleep(self, seconds: float) -> None:
         if self._house.closing.is_set():

@@ -32,9 +32,13 @@ def start_run(house: House, task_name: str, name: str, wanted: dict[str, Any]) -
     at = Setting(loaded.config, loaded.origins, task)
     why_not = house.why_not_measured_here(at)
     # Prompts tell what the machine can do: it is measured before the run begins.
-    run = begin(house.store, name or None, loaded, None if why_not else house.staff(at).machine())
-    facts = _facts(run, "begun", why_not)
-    return Said(facts, [preflight(loaded.config)])
+    run = begin(house.store, name or None, loaded, None if why_not else _machine(house, at))
+    return Said(_facts(run, "begun", why_not), [preflight(loaded.config)])
+
+
+def _machine(house: House, at: Setting) -> str | None:
+    with house.staffing.staff(at) as staff:
+        return staff.machine()
 
 
 def _joined(house: House, name: str, task_name: str) -> Said:

@@ -199,4 +199,9 @@ class Tools:
 def _result(said: Said) -> CallToolResult:
     """Facts as JSON, then texts as they are: prompts and sources are read best unescaped."""
     head = json.dumps(said.facts, ensure_ascii=False, allow_nan=False)
-    return CallToolResult(content=[TextContent(type="text", text=text) for text in (head, *said.texts)])
+    return CallToolResult(content=[TextContent(type="text", text=_whole(text)) for text in (head, *said.texts)])
+
+
+def _whole(text: str) -> str:
+    """Without halves of surrogate pairs, which no JSON message can hold."""
+    return text.encode("utf-8", "replace").decode()

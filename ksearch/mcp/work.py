@@ -181,8 +181,10 @@ def answerable(run: Run, request_id: str, kind: Kind | None, agent: Agent) -> Pe
         right = "submit_plan" if wanted is Kind.PLAN else "submit_program"
         raise refuse(f"{request_id} asks for a {wanted}, not a {kind}", f'{right}(request="{request_id}")')
     if pending.lease and not _may_answer(pending.lease.holder, pending.lease.deadline, run.clock(), agent):
-        left = int(pending.lease.deadline - run.clock())
-        raise refuse(f"{request_id} is held by {pending.lease.holder.name}, for at most {left} s more", again)
+        holder, left = pending.lease.holder, int(pending.lease.deadline - run.clock())
+        name = holder.name.partition("/")[2] if holder.pid == agent.holder.pid else ""
+        hint = f' (if that is you, give agent="{name}")' if name else ""
+        raise refuse(f"{request_id} is held by {holder.name}, for at most {left} s more{hint}", again)
     return pending
 
 
