@@ -100,8 +100,8 @@ class CommandModel:
         ):
             prompt.write(self._prompt(call).encode("utf-8", "replace"))
             prompt.seek(0)
-            argv = self._argv(call, Path(files))
-            code = self._run(argv, folder, (prompt, out, err), began + call.timeout_s)
+            argv, environment = self._argv(call, Path(files)), self._environment(Path(files)) | {"PWD": folder}
+            code = self._run(argv, folder, environment, (prompt, out, err), began + call.timeout_s)
             out.seek(0)
             output, tail = out.read(MAX_OUTPUT_BYTES + 1), _tail(err)
             flooded = _size(out) + _size(err) > MAX_OUTPUT_BYTES
@@ -120,12 +120,22 @@ class CommandModel:
             return self.argv
         return [self.argv[0], *self.preset.arguments(call, files), *self.argv[1:], *self.preset.last]
 
+    def _environment(self, files: Path) -> dict[str, str]:
+        found, preset = scrubbed(os.environ, self.pass_env), self.preset
+        for name, text in preset.files.items() if preset else ():
+            (files / name).write_text(text, encoding="utf-8")
+        own = preset.environment.items() if preset else ()
+        return found | {name: value.replace("{files}", str(files)) for name, value in own}
+
     def _run(
-        self, argv: list[str], folder: str, files: tuple[IO[bytes], IO[bytes], IO[bytes]], deadline: float
+        self,
+        argv: list[str],
+        folder: str,
+        environment: Mapping[str, str],
+        files: tuple[IO[bytes], IO[bytes], IO[bytes]],
+        deadline: float,
     ) -> int | None:
         """Exit code, or None when it was killed for its time or output."""
-        environment = scrubbed(os.environ, self.pass_env) | {"PWD": folder}
-        environment |= self.preset.environment if self.preset else {}
         try:
             child = subprocess.Popen(
                 argv,
@@ -163,7 +173,7 @@ class CommandModel:
             raise ModelTimeout(message, maybe_billed=True, raw=output)
         if code != 0:
             how = f"was ended by signal {-code}" if code < 0 else f"exited with {code}"
-            known = self.preset.said(output) if self.preset else ""
+            known = (self.preset.said(output) or self.preset.said(tail.encode())) if self.preset else ""
             said = known or (tail if tail.strip() else output[-STDERR_TAIL_BYTES:].decode("utf-8", "replace"))
             raise text_error(f"{self.name} {how}", said[-1000:], output)
 

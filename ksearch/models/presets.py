@@ -35,7 +35,9 @@ class Preset:
         read: the answer in what it printed, and in the folder.
         said: why it failed, in what it printed; empty if that says nothing.
         system: the system part of a prompt is an argument, and not at the start of its standard input.
-        environment: variables that are set for it; `kept`: that it is given besides, where they are set.
+        files: what is in the folder, by name.
+        environment: variables that are set for it; {files} in them is the folder.
+        kept: variables that it is given besides, where they are set.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Preset:
     said: Callable[[bytes], str]
     last: Sequence[str] = ()
     system: bool = False
+    files: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     kept: Sequence[str] = ()
 
@@ -117,7 +120,8 @@ def _claude_arguments(call: Call, _: Path) -> list[str]:
 
 
 def _qwen_arguments(call: Call, _: Path) -> list[str]:
-    given = ["-p", TAIL, "--output-format", "json"]
+    given = ["--output-format", "json", "--chat-recording=false"]
+    given += ["--extensions", "none", "--allowed-mcp-server-names", "none"]
     return given + (["--system-prompt", call.system] if call.system else [])
 
 
@@ -262,7 +266,16 @@ PRESETS: Mapping[str, Preset] = {
             environment={"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_TRUST_WORKSPACE": "true"},
             kept=("GEMINI_CLI_HOME", "GOOGLE_CLOUD_PROJECT"),
         ),
-        Preset("qwen", _qwen_arguments, lambda output, *_: _read_result("qwen", output), _result_said, system=True),
+        Preset(
+            "qwen",
+            _qwen_arguments,
+            lambda output, *_: _read_result("qwen", output),
+            _result_said,
+            system=True,
+            # Else it asks the model after each reply what there is to remember of the user, and keeps it.
+            files={"settings.json": '{"memory": {"enableManagedAutoMemory": false}}'},
+            environment={"QWEN_CODE_SYSTEM_DEFAULTS_PATH": "{files}/settings.json"},
+        ),
         Preset(
             "opencode",
             _opencode_arguments,

@@ -117,19 +117,23 @@ body = {"session_id": "s", "response": reply, "stats": {
     "tools": {"totalCalls": 0}, "files": {}}}
 if mode == "limit":
     body = {"error": {"type": "Error", "message": "Quota exceeded for quota metric requests per day", "code": 429}}
+if mode == "limit":
+    sys.exit(print(json.dumps(body, indent=2), file=sys.stderr) or 1)
 print("Loaded cached credentials.")
 print(json.dumps(body, indent=2))
-sys.exit(1 if mode == "limit" else 0)
 """
 
 QWEN = """
 p = usage(argparse.ArgumentParser(allow_abbrev=False))
-p.add_argument("-p", "--prompt")
 p.add_argument("-o", "--output-format", choices=["text", "json", "stream-json"], default="text")
 p.add_argument("--system-prompt")
+p.add_argument("--chat-recording", choices=["true", "false"])
+p.add_argument("-e", "--extensions", nargs="+")
+p.add_argument("--allowed-mcp-server-names", nargs="+")
 p.add_argument("-m", "--model")
 o = p.parse_args()
-assert o.prompt and o.output_format == "json"
+assert o.output_format == "json" and o.chat_recording == "false"
+assert not json.load(open(os.environ["QWEN_CODE_SYSTEM_DEFAULTS_PATH"]))["memory"]["enableManagedAutoMemory"]
 reply = seen(o)
 usage = {"input_tokens": 1000, "output_tokens": 50, "cache_read_input_tokens": 400, "total_tokens": 1050}
 result = {"type": "result", "subtype": "success", "is_error": False, "result": reply, "usage": usage}
