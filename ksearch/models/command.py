@@ -23,7 +23,7 @@ from typing import IO
 
 from ksearch.errors import BadAnswer, ModelSetupError, ModelTimeout, ModelUnavailable
 from ksearch.models.base import Answer, Call
-from ksearch.models.classify import clean, text_error
+from ksearch.models.classify import clean, message_of, text_error
 from ksearch.models.presets import PRESETS, Preset
 
 MAX_OUTPUT_BYTES = 16_000_000
@@ -175,7 +175,7 @@ class CommandModel:
             how = f"was ended by signal {-code}" if code < 0 else f"exited with {code}"
             known = (self.preset.said(output) or self.preset.said(tail.encode())) if self.preset else ""
             said = known or (tail if tail.strip() else output[-STDERR_TAIL_BYTES:].decode("utf-8", "replace"))
-            raise text_error(f"{self.name} {how}", said[-1000:], output)
+            raise text_error(f"{self.name} {how}", message_of(said[-1000:]), output)
 
 
 def _size(file: IO[bytes]) -> int:

@@ -87,6 +87,12 @@ def _read_result(name: str, output: bytes) -> Answer:
     if result.get("is_error") or result.get("subtype", "success") != "success":
         raise text_error(f"{name} gave no answer", _result_said(output), output)
     held, text = result.get("structured_output"), result.get("result")
+    if (
+        isinstance(text, str)
+        and text.startswith("[API Error")
+        and not count(as_object(result.get("usage")).get("output_tokens"))
+    ):
+        raise text_error(f"{name} gave no answer", text, output)  # as Qwen puts it, with success all around it
     usage, cached = as_object(result.get("usage")), as_object(result.get("usage")).get("cache_read_input_tokens")
     models = as_object(result.get("modelUsage"))
     return Answer(
@@ -254,6 +260,8 @@ PRESETS: Mapping[str, Preset] = {
             lambda output, *_: _read_result("claude", output),
             _result_said,
             system=True,
+            # It would go on for minutes; the run itself asks again, and can say so.
+            environment={"CLAUDE_CODE_MAX_RETRIES": "2"},
             kept=("CLAUDE_CONFIG_DIR",),
         ),
         Preset("codex", _codex_arguments, _read_codex, _codex_said, last=("-",), kept=("CODEX_HOME",)),

@@ -140,6 +140,8 @@ result = {"type": "result", "subtype": "success", "is_error": False, "result": r
 if mode == "limit":
     result = {"type": "result", "subtype": "error_during_execution", "is_error": True,
               "error": {"message": "[API Error: 429 insufficient_quota]"}}
+if mode == "bad key":
+    result |= {"result": "[API Error: 401 invalid api key]", "usage": {"input_tokens": 0, "output_tokens": 0}}
 print(json.dumps([
     {"type": "system", "subtype": "session_start", "model": "qwen-fake", "session_id": "s"},
     {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": reply}]}},

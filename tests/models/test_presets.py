@@ -114,6 +114,7 @@ def test_a_refusal_is_a_reply_that_says_so(monkeypatch: pytest.MonkeyPatch) -> N
         ("codex", "limit", QuotaExhausted, "Try again at 3:00 PM"),
         ("gemini", "limit", QuotaExhausted, "requests per day"),
         ("qwen", "limit", QuotaExhausted, "insufficient_quota"),
+        ("qwen", "bad key", BadKey, "401"),
         ("opencode", "limit", RateLimited, "rate limit exceeded"),
     ],
 )
