@@ -1,7 +1,7 @@
 """Command lines of coding agents as models: how each is asked for one reply, and where it says what it cost.
 
 Flags and output as their public documentation has them at the end of 2026; each preset is tested with a small fake of
-that command. None may use tools: a model that is asked for a text should not read this machine.
+that command. As far as a tool lets us, the model has no tools: who is asked for a text need not read this machine.
 """
 
 from __future__ import annotations
@@ -134,12 +134,18 @@ def _qwen_arguments(call: Call, _: Path) -> list[str]:
 # --- codex: events, and the last message in a file ---------------------------------------------------------------
 
 _LAST = "last-message.txt"
+_CODEX_WITHOUT = (
+    "mcp_servers={}", "web_search=disabled", "features.shell_tool=false", "features.unified_exec=false",
+    "features.multi_agent=false", "features.goals=false",
+)  # fmt: skip
 
 
 def _codex_arguments(_: Call, folder: Path) -> list[str]:
     # No --output-schema: it takes schemas in which every key is required, and a plan's edits have optional ones.
     given = ["exec", "--json", "--ephemeral", "--sandbox", "read-only", "--skip-git-repo-check", "--color", "never"]
-    return [*given, "-c", "mcp_servers={}", "--output-last-message", str(folder / _LAST)]
+    for setting in _CODEX_WITHOUT:
+        given += ["-c", setting]
+    return [*given, "--output-last-message", str(folder / _LAST)]
 
 
 def _read_codex(output: bytes, _: Call, folder: Path) -> Answer:
@@ -217,7 +223,7 @@ def _gemini_said(output: bytes) -> str:
 
 
 def _opencode_arguments(_: Call, __: Path) -> list[str]:
-    return ["run", "--format", "json"]
+    return ["run", "--format", "json", "--title", "K-Search"]  # without a title it asks the model for one
 
 
 def _read_opencode(output: bytes, _: Call, __: Path) -> Answer:
@@ -281,7 +287,7 @@ PRESETS: Mapping[str, Preset] = {
             _result_said,
             system=True,
             # Else it asks the model after each reply what there is to remember of the user, and keeps it.
-            files={"settings.json": '{"memory": {"enableManagedAutoMemory": false}}'},
+            files={"settings.json": '{"memory": {"enableManagedAutoMemory": false}, "tools": {"core": ["none"]}}'},
             environment={"QWEN_CODE_SYSTEM_DEFAULTS_PATH": "{files}/settings.json"},
         ),
         Preset(

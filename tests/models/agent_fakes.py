@@ -154,6 +154,7 @@ OPENCODE = """
 p = usage(argparse.ArgumentParser(allow_abbrev=False))
 p.add_argument("command", choices=["run"])
 p.add_argument("--format", choices=["default", "json"], default="default")
+p.add_argument("--title", required=True)
 p.add_argument("-m", "--model")
 p.add_argument("message", nargs="*")
 o = p.parse_args()

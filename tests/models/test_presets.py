@@ -97,6 +97,11 @@ def test_codex_without_its_last_message_in_a_file_is_read_from_its_events(monkey
     assert ask("pass=FAKE_MODE codex")[1]["stdin"]
 
 
+def test_codex_has_neither_shell_nor_servers_nor_the_web() -> None:
+    given = ask("codex")[1]["options"]["config"]
+    assert {"mcp_servers={}", "web_search=disabled", "features.shell_tool=false"} <= set(given)
+
+
 def test_a_refusal_is_a_reply_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MODE", "refusal")
     answer = open_model("command:pass=FAKE_MODE claude").complete(CALL)
@@ -148,7 +153,7 @@ def test_an_output_format_of_ones_own_is_named_as_the_cause() -> None:
 
 
 def test_a_tool_named_by_its_path_is_taken_as_it_is(tmp_path: Path) -> None:
-    model = CommandModel(f"{tmp_path / 'opencode'} run --format json")
+    model = CommandModel(f"{tmp_path / 'opencode'} run --format json --title mine")
     assert model.preset is None
     with pytest.raises(ModelError, match="OPENCODE_PERMISSION"):
         model.complete(CALL)
