@@ -118,4 +118,6 @@ def _started(address: str, token: str) -> None:
     given = bool(os.environ.get(TOKEN))
     print(f"agents: {address}", flush=True)
     say(f"token: the one in {TOKEN}" if given else f"token: {token}")
-    say("Ctrl-C ends it; runs are not touched.")
+    shown = f"${TOKEN}" if given else token
+    say(f'for Claude Code: claude mcp add --transport http ksearch {address} --header "Authorization: Bearer {shown}"')
+    say("Ctrl-C ends it; nothing is lost.")
