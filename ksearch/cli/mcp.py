@@ -53,8 +53,8 @@ def mcp(
 
     \b
     Examples:
-      claude mcp add ksearch -- ksearch mcp
       ksearch mcp --task ./my-kernel --store runs.db
+      claude mcp add ksearch -- ksearch mcp
       KSEARCH_MCP_TOKEN=... ksearch mcp --http --port 8322
       ksearch mcp --instructions > .claude/skills/ksearch/SKILL.md
     """
