@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
+from ksearch import events as ev
 from ksearch.mcp.house import Rules
 from ksearch.run import Run
-from tests.agents.calling import PLAN, a_run, a_store, an_agent, passing, program, source
+from tests.agents.calling import PLAN, Agent, a_run, a_store, an_agent, passing, program, source
 
 
 def test_two_agents_work_on_one_run_without_stepping_on_each_other(tmp_path: Path) -> None:
@@ -109,5 +111,41 @@ def test_a_measurement_by_another_process_is_seen(tmp_path: Path) -> None:
                 await lab("evaluate")
                 assert (await asyncio.wait_for(waiting, 10))["ended"]
                 assert (await writer("verdict"))["verdict"] == "passed"
+
+    asyncio.run(scenario())
+
+
+async def _carry_on(agent: Agent, name: str, drafts: Iterator[int]) -> int:
+    """Follow the answers until the run has ended; return how many programs this agent wrote."""
+    written, said = 0, await agent("next_request", agent=name)
+    while not said.get("ended"):
+        if said.get("kind") == "plan":
+            edits = [{"op": "insert", "parent": "root", "title": f"idea of {name} for {said['request']}"}]
+            await agent("submit_plan", request=said["request"], plan={"edits": edits}, agent=name)
+        elif said.get("kind") == "write":
+            await agent("submit_program", request=said["request"], source=source(next(drafts)), agent=name)
+            written += 1
+        elif "evaluate(" in said["next"]:
+            await agent("evaluate", wait_s=5)
+        said = await agent("next_request", agent=name, wait_s=1)
+    return written
+
+
+def test_three_agents_carry_a_run_to_its_end_and_every_answer_counts_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        with a_store(tmp_path) as store:
+            a_run(store, evaluations=12, width=3, stagnation=2)
+            drafts = iter(range(1000))
+            async with an_agent(store) as alice, an_agent(store) as bob, an_agent(store) as carol:
+                agents = {"alice": alice, "bob": bob, "carol": carol}
+                work = [_carry_on(agent, name, drafts) for name, agent in agents.items()]
+                wrote = await asyncio.wait_for(asyncio.gather(*work), 60)
+            run = Run(store, "a")
+            answered = [e.request_id for e in run.log() if isinstance(e, ev.Written | ev.Evaluated | ev.Planned)]
+            assert len(answered) == len(set(answered))
+            assert run.state.ended == "budget: evaluations"
+            assert run.state.evaluated == 12
+            assert sum(wrote) == run.state.attempts
+            assert not run.state.pending
 
     asyncio.run(scenario())
