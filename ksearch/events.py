@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ksearch.protocol import Budget, Cost, Holder, Plan, Request, SearchConfig
+from ksearch.protocol import Budget, Cost, Holder, Plan, Request, SearchConfig, Usage
 from ksearch.types import Action, Evaluation, Node, Ratio, TreeEdit, Verdict
 
 
@@ -62,6 +62,7 @@ class Received(Event):
     cost: Cost = field(default_factory=Cost)
     model: str = ""
     finish: str = ""
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from typing import Any
 
 from ksearch import events as ev
 from ksearch import tree as trees
-from ksearch.protocol import Cost, Kind, Request
+from ksearch.accounts import credit_writer, enter_writer, free_reserved, settle, spend_reserved
+from ksearch.protocol import Kind, Request
 from ksearch.state import CLOSED, EMPTY, Attempt, Cycle, Pending, State, evolve, working_s
 from ksearch.types import Node, NodeStatus, Origin, Update
 
@@ -49,22 +50,24 @@ def _asked(state: State, e: ev.Asked) -> State:
     state = evolve(state, asked=state.asked + 1, pending=pending)
     if e.request.kind is not Kind.WRITE:
         return state
-    return _attempt(state, e.request.node_id, e.request.id, None)
+    return _attempt(enter_writer(state, e.request), e.request.node_id, e.request.id, None, writer=e.request.writer)
 
 
-def _attempt(state: State, node_id: str, request_id: str, program_id: str | None, single: bool = False) -> State:
+def _attempt(
+    state: State, node_id: str, request_id: str, program_id: str | None, *, single: bool = False, writer: str = ""
+) -> State:
     """A new attempt: it joins the round at hand while that has room, and opens the cycle if it is the first."""
     node = state.tree[node_id]
     cycle = state.cycles.get(node_id) or Cycle(state.tree[trees.parent_of(node)].program_id, single=single)
     size, last = len(cycle.round), cycle.attempts[-1].round if cycle.attempts else 0
-    attempt = Attempt(request_id, last if size < state.config.width else last + 1, program_id)
+    attempt = Attempt(request_id, last if size < state.config.width else last + 1, program_id, writer=writer)
     cycle = replace(cycle, attempts=(*cycle.attempts, attempt))
     tree = trees.put(state.tree, replace(node, status=NodeStatus.ACTIVE, pinned=False))
     return evolve(state, tree=tree, cycles={**state.cycles, node_id: cycle}, attempts=state.attempts + 1)
 
 
 def _leased(state: State, e: ev.Leased) -> State:
-    state = _spend_reserved(state, e.request_id)  # of an earlier holder who never answered
+    state = spend_reserved(state, e.request_id)  # of an earlier holder who never answered
     state = evolve(state, reserved={**state.reserved, e.request_id: e.reserved})
     return _put_pending(state, replace(state.pending[e.request_id], lease=e))
 
@@ -77,13 +80,7 @@ def _expired(state: State, e: ev.Expired) -> State:
 
 
 def _received(state: State, e: ev.Received) -> State:
-    if e.request_id not in state.reserved:
-        state = _give_back(state, e.request_id)
-    held = state.reserved.get(e.request_id, Cost())
-    usd = e.cost.usd if e.cost.usd is not None else held.usd or 0.0
-    spent = Cost(state.spent.tokens + e.cost.tokens, (state.spent.usd or 0.0) + usd)
-    state = evolve(state, spent=spent, unpriced=state.unpriced + (e.cost.usd is None))
-    state = evolve(state, reserved={k: c for k, c in state.reserved.items() if k != e.request_id})
+    state = settle(state, e)
     pending = state.pending.get(e.request_id)
     return _put_pending(state, replace(pending, received=pending.received or e)) if pending else state
 
@@ -94,29 +91,8 @@ def _put_pending(state: State, pending: Pending) -> State:
 
 def _answered(state: State, request_id: str) -> tuple[State, Request]:
     request = state.pending[request_id].request
-    state = _spend_reserved(state, request_id)
+    state = spend_reserved(state, request_id)
     return evolve(state, pending={k: p for k, p in state.pending.items() if k != request_id}), request
-
-
-def _spend_reserved(state: State, request_id: str) -> State:
-    """A reservation that no reply settled counts as spent: the provider may have charged for it."""
-    if request_id not in state.reserved:
-        return state
-    held = state.reserved[request_id]
-    spent = Cost(state.spent.tokens + held.tokens, (state.spent.usd or 0.0) + (held.usd or 0.0))
-    lapsed = (*state.lapsed.get(request_id, ()), held)
-    if held.tokens or held.usd:
-        state = evolve(state, lapsed={**state.lapsed, request_id: lapsed})
-    return evolve(state, spent=spent, reserved={k: c for k, c in state.reserved.items() if k != request_id})
-
-
-def _give_back(state: State, request_id: str) -> State:
-    """The reply came after all: its price takes the place of the reservation, which is held again."""
-    *others, held = state.lapsed.get(request_id, (Cost(),))
-    spent = Cost(state.spent.tokens - held.tokens, max(0.0, (state.spent.usd or 0.0) - (held.usd or 0.0)))
-    lapsed = {**state.lapsed, request_id: tuple(others)}
-    state = evolve(state, spent=spent, lapsed={k: costs for k, costs in lapsed.items() if costs})
-    return evolve(state, reserved={**state.reserved, request_id: held})
 
 
 # --- replies -----------------------------------------------------------------------------------------------------
@@ -129,7 +105,7 @@ def _planned(state: State, e: ev.Planned) -> State:
 
 
 def _plan_refused(state: State, e: ev.PlanRefused) -> State:
-    state = _spend_reserved(state, e.request_id)
+    state = spend_reserved(state, e.request_id)
     pending = state.pending[e.request_id]
     return _put_pending(state, replace(pending, lease=None, received=None, refusals=(*pending.refusals, e.reason)))
 
@@ -183,8 +159,8 @@ def _evaluated(state: State, e: ev.Evaluated) -> State:
 
 def _work_lost(state: State, e: ev.WorkLost) -> State:
     if not e.billed:
-        state = evolve(state, reserved={k: c for k, c in state.reserved.items() if k != e.request_id})
-    state = _spend_reserved(state, e.request_id)
+        state = free_reserved(state, e.request_id)
+    state = spend_reserved(state, e.request_id)
     pending = state.pending[e.request_id]
     return _put_pending(state, replace(pending, lease=None, received=None, lost=(*pending.lost, e.reason)))
 
@@ -198,6 +174,7 @@ def _ignored(state: State, e: ev.Ignored) -> State:
 
 def _judged(state: State, e: ev.Judged) -> State:
     cycle = state.cycles[e.node_id]
+    state = credit_writer(state, cycle, e)
     attempts = tuple(replace(a, judged=e) if i == e.attempt else a for i, a in enumerate(cycle.attempts))
     best_id = attempts[e.attempt].program_id if e.new_best else state.best_id
     cycles = {**state.cycles, e.node_id: replace(cycle, attempts=attempts)}

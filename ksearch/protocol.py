@@ -24,6 +24,7 @@ class Request:
     program_id: str | None = None  # WRITE: program to start from; EVALUATE: program to measure
     against: tuple[str, ...] = ()  # EVALUATE: programs to time beside it, interleaved
     why: str = ""  # PLAN: start, closed, empty_frontier
+    writer: str = ""  # WRITE: which of the run's writers is to write; empty where there is only one
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,20 @@ class Cost:
         check_number("tokens", self.tokens, 0)
         if self.usd is not None:
             check_number("usd", self.usd, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one reply, as the provider counted them. None: not reported, which is not the same as 0."""
+
+    tokens_in: int | None = None  # cached ones included
+    tokens_out: int | None = None  # reasoning included
+    tokens_cached: int | None = None  # of the prompt, read from the provider's cache
+
+    def __post_init__(self) -> None:
+        for name in ("tokens_in", "tokens_out", "tokens_cached"):
+            if (value := getattr(self, name)) is not None:
+                check_number(name, value, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +141,12 @@ class SearchConfig:
     width: int = 1  # programs written at once for one action: a round
     max_retries: int = 3  # answers lost or refused to one request before the engine gives up on it
     reserve: Cost = field(default_factory=Cost)  # worst case of one model call, set aside before it is made
+    writers: tuple[str, ...] = ()  # names of several who write; see `ksearch.writers`
+    bandit: bool = False  # who writes next: by gain per cost; else each in turn
 
     def __post_init__(self) -> None:
         for name in ("stagnation", "max_new_nodes", "max_difficulty", "max_active", "width"):
             value = getattr(self, name)
             check(isinstance(value, int) and value >= 1, f"{name} must be a whole number of at least 1, got {value!r}")
+        check(len(set(self.writers)) == len(self.writers), f"each writer is named once, got {', '.join(self.writers)}")
         check(self.max_retries >= 0, f"max_retries must not be negative, got {self.max_retries!r}")

@@ -20,6 +20,7 @@ from ksearch.fold import apply
 from ksearch.protocol import Cost, Done, Holder, Kind, Lost, Plan, Refusal, Reply, Request, Wait
 from ksearch.state import EMPTY, Cycle, Pending, State, faster_on, measured_or_waiting, versus, was_asked
 from ksearch.types import Evaluation, Node, Program, Verdict
+from ksearch.writers import choose_writer
 
 ALL_KINDS = frozenset(Kind)
 _WANTED = {Kind.PLAN: "a Plan", Kind.WRITE: "a Program", Kind.EVALUATE: "an Evaluation"}
@@ -80,7 +81,8 @@ def _unmeasured(state: State) -> Iterator[Request]:
 def _new(
     state: State, kind: Kind, node_id: str, program_id: str | None = None, against: tuple[str, ...] = (), why: str = ""
 ) -> Request:
-    return Request(f"r{state.asked}", kind, node_id, program_id, against, why)
+    writer = choose_writer(state) if kind is Kind.WRITE else ""
+    return Request(f"r{state.asked}", kind, node_id, program_id, against, why, writer)
 
 
 def select(state: State) -> Node | None:

@@ -25,6 +25,20 @@ class Attempt:
     verdict: Verdict | None = None
     reason: str = ""
     judged: ev.Judged | None = None
+    writer: str = ""  # of several; see `ksearch.writers`
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What one of several writers has brought and cost."""
+
+    asked: int = 0  # attempts given to it
+    judged: int = 0
+    gains: int = 0  # attempts that made their action's gain over its parent surely larger
+    log_gain: float = 0.0  # by how much, summed: logarithms of ratios
+    tokens: int = 0
+    usd: float = 0.0
+    unpriced: int = 0  # replies whose price nobody knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +92,10 @@ class State:
     reserved: Mapping[str, Cost] = field(default_factory=dict)  # by request id, not settled yet
     lapsed: Mapping[str, tuple[Cost, ...]] = field(default_factory=dict)  # spent for want of a reply, by request id
     unpriced: int = 0  # calls whose price nobody knows
+    prompt_tokens: int = 0  # of replies that report what was read from a cache
+    cached_tokens: int = 0  # of these, read from the provider's cache
+    written_by: Mapping[str, str] = field(default_factory=dict)  # writer by request id, where there are several
+    writers: Mapping[str, Tally] = field(default_factory=dict)  # by name
     worked_s: float = 0.0  # time while work was out under a living lease
     last_at: float = 0.0
     withdrawn: frozenset[str] = frozenset()  # requests taken back: a late answer is noted, once

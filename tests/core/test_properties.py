@@ -5,10 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ksearch import events as ev
 from ksearch import search
 from ksearch.budget import evaluations_committed, tokens_committed, usd_committed
 from ksearch.fold import apply, fold
-from ksearch.protocol import Budget, Cost, SearchConfig
+from ksearch.protocol import Budget, Cost, Kind, SearchConfig
 from ksearch.state import State
 from ksearch.types import NodeStatus
 from tests.core.drive import Pool
@@ -31,6 +32,8 @@ pools = st.builds(
         width=st.integers(1, 3),
         max_retries=st.integers(0, 2),
         reserve=st.just(Cost(100, 0.25)),
+        writers=st.sampled_from([(), ("ann", "bob"), ("ann", "bob", "eve")]),
+        bandit=st.booleans(),
     ),
     workers=st.integers(1, 5),
     chaos=st.sampled_from([0.0, 0.1, 0.4]),
@@ -103,6 +106,21 @@ def test_a_program_is_measured_once_and_never_lost_between_writing_and_measuring
     assert len(measured) == len(set(measured))
     written = {e.program_id for e in pool.log if type(e).__name__ in ("Written", "Submitted")}
     assert set(measured) == written
+
+
+@settings(max_examples=80, deadline=None)
+@given(pools)
+def test_what_writers_cost_and_brought_adds_up(pool: Pool) -> None:
+    pool.run()
+    asked = [e.request for e in pool.log if isinstance(e, ev.Asked) and e.request.kind is Kind.WRITE]
+    assert all(r.writer in pool.config.writers if pool.config.writers else not r.writer for r in asked)
+    assert sum(t.asked for t in pool.state.writers.values()) == (len(asked) if pool.config.writers else 0)
+    for state in pool.states:
+        tallies = state.writers.values()
+        assert all(0 <= t.gains <= t.judged <= t.asked for t in tallies)
+        assert all(t.tokens >= 0 and (t.gains > 0) == (t.log_gain > 0) for t in tallies)
+        assert sum(t.tokens for t in tallies) <= state.spent.tokens
+        assert sum(t.usd for t in tallies) <= (state.spent.usd or 0.0) + 1e-9
 
 
 @settings(max_examples=80, deadline=None)
