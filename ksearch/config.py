@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -23,10 +23,13 @@ from ksearch.protocol import Budget, Cost, SearchConfig
 FILE = "ksearch.toml"
 PREFIX = "KSEARCH_"
 STORE_KEY = "store"
+_FLAGS = {"writers": "writer"}  # flags that are named otherwise: this one is repeated
 
 Whole = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
+Names = Annotated[tuple[str, ...], Field(strict=False)]  # files and flags hold lists
+Rates = Annotated[tuple[Amount, ...], Field(strict=False, min_length=2, max_length=3)]
 
 
 class RunConfig(BaseModel):
@@ -38,6 +41,9 @@ class RunConfig(BaseModel):
     model: str = "agent"  # who plans and writes; agent: nobody is called, answers come by `tell`
     planner_model: str | None = None  # None: as `model`
     writer_model: str | None = None
+    writers: Names = ()  # several who write, instead of `writer_model`
+    writer_choice: Literal["turn", "bandit"] = "turn"  # who of them is next; bandit: by gain per cost
+    prices: dict[str, Rates] = Field(default_factory=dict)  # by model, USD per million tokens: in, out, cached
     base_url: str | None = None  # of an OpenAI-compatible server
     key_env: str | None = None  # name of the variable that holds its key
     record: str | None = None  # file that each model's reply is appended to: a transcript
@@ -58,7 +64,7 @@ class RunConfig(BaseModel):
     brief_prompts: bool = False  # the writer's short form, for small local models
     reply_tokens: Whole = 16_000  # longest reply of a model, its reasoning included
     reserve_tokens: Count | None = None  # set aside before each model call; None: the worst case, see `reserve`
-    reserve_usd: Amount = 0.0
+    reserve_usd: Amount | None = None  # None: the worst case by the models' prices, as far as they are known
 
     @property
     def search(self) -> SearchConfig:
@@ -73,13 +79,23 @@ class RunConfig(BaseModel):
             self.width,
             self.max_retries,
             self.reserve,
+            self.writers if len(self.writers) > 1 else (),
+            self.writer_choice == "bandit",
         )
+
+    @property
+    def planner(self) -> str:
+        return self.planner_model or self.model
+
+    @property
+    def all_writers(self) -> tuple[str, ...]:
+        return self.writers or (self.writer_model or self.model,)
 
     @property
     def reserve(self) -> Cost:
         """Worst case of one model call. Only a limit on tokens needs it: else nothing is held back."""
         worst = self.prompt_tokens + self.reply_tokens if self.tokens is not None else 0
-        return Cost(worst if self.reserve_tokens is None else self.reserve_tokens, self.reserve_usd)
+        return Cost(worst if self.reserve_tokens is None else self.reserve_tokens, self.reserve_usd or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +140,23 @@ def load(flags: Mapping[str, Any], env: Mapping[str, str] | None = None, file: s
     for name, value, origin in (*_from_file(env, file), *_from_env(env), *_from_flags(flags)):
         values[name] = _checked(name, value, origin)
         origins[name] = origin
+    _check_writers(values, origins)
     return Loaded(RunConfig(**values), origins, _near_misses(env))
 
 
+def _check_writers(values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    writers, origin = values.get("writers", ()), origins["writers"]
+    if writers and values.get("writer_model"):
+        raise ConfigError(
+            f"writers ({origin}) and writer_model ({origins['writer_model']}) both say who writes: give one"
+        )
+    if len(set(writers)) < len(writers) or not all(writers):
+        raise ConfigError(f"{origin}: each writer is named once, got {', '.join(map(repr, writers))}")
+
+
 def _from_flags(flags: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
-    given = ((name, value) for name, value in flags.items() if value is not None)
-    return [(name, value, f"flag --{name.replace('_', '-')}") for name, value in given]
+    given = ((name, value) for name, value in flags.items() if value is not None and value != [])
+    return [(name, value, f"flag --{_FLAGS.get(name, name).replace('_', '-')}") for name, value in given]
 
 
 def _from_env(env: Mapping[str, str]) -> list[tuple[str, Any, str]]:
@@ -175,7 +202,9 @@ def read_file(path: Path) -> dict[str, Any]:
 def _number_or_text(name: str, text: str) -> Any:
     """Variables are text: true or false, or a number, where the field takes that only, else the text as it is."""
     kind = RunConfig.model_fields[name].annotation
-    if "str" in str(kind):
+    if name in ("writers", "prices"):
+        return _listed(text)
+    if "str" in str(kind) or "Literal" in str(kind):
         return text
     if kind is bool:
         return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}.get(text.lower(), text)
@@ -185,6 +214,16 @@ def _number_or_text(name: str, text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def _listed(text: str) -> Any:
+    """JSON, or names with commas."""
+    if not text.lstrip().startswith(("[", "{")):
+        return [name.strip() for name in text.split(",")]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _checked(name: str, value: Any, origin: str) -> Any:

@@ -39,7 +39,7 @@ def attempts_at(events: Iterable[ev.AnyEvent], node_id: str, *, last_cycle: bool
                 width = config.width
             case ev.Asked(request=request) if request.kind is Kind.WRITE and request.node_id == node_id:
                 start, over = (len(attempts) if over else start), False
-                attempts.append(Attempt(request.id, (len(attempts) - start) // width))
+                attempts.append(Attempt(request.id, (len(attempts) - start) // width, writer=request.writer))
             case ev.Submitted(node_id=at, program_id=program_id) if at == node_id:
                 start, over = (len(attempts) if over else start), False
                 attempts.append(Attempt("", (len(attempts) - start) // width, program_id))

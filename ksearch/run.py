@@ -17,7 +17,7 @@ from ksearch.codec import decode_event, decode_program, encode_event
 from ksearch.errors import CodecError, Conflict, Corrupt, InvalidCommand, InvalidReply
 from ksearch.fold import apply, fold
 from ksearch.holders import is_dead
-from ksearch.protocol import Cost, Done, Holder, Kind, Reply, Request, SearchConfig, Wait
+from ksearch.protocol import Cost, Done, Holder, Kind, Reply, Request, SearchConfig, Usage, Wait
 from ksearch.search import ALL_KINDS
 from ksearch.state import State, was_asked
 from ksearch.store import Store, blob_name
@@ -116,14 +116,24 @@ class Run:
         self._record(decide, prompts)
         return answer[0]
 
-    def receive(self, request_id: str, raw: bytes, cost: Cost | None = None, model: str = "", finish: str = "") -> None:
+    def receive(
+        self,
+        request_id: str,
+        raw: bytes,
+        cost: Cost | None = None,
+        model: str = "",
+        finish: str = "",
+        usage: Usage | None = None,
+    ) -> None:
         """Store a raw reply and settle its cost, before anybody tries to read it."""
 
         def decide(state: State, now: float) -> list[ev.Event]:
             if not was_asked(state, request_id):
                 raise InvalidReply(f"no request {request_id!r} was made in run {self.id}")
             paid, sha = cost or Cost(), blob_name(raw)
-            return [ev.Received(at=now, request_id=request_id, raw=sha, cost=paid, model=model, finish=finish)]
+            return [
+                ev.Received(at=now, request_id=request_id, raw=sha, cost=paid, model=model, finish=finish, usage=usage)
+            ]
 
         self._record(decide, [raw])
 

@@ -34,6 +34,16 @@ Model = Annotated[
 ]
 PlannerModel = Annotated[str | None, typer.Option(metavar="SPEC", help="Who plans, where it is another.")]
 WriterModel = Annotated[str | None, typer.Option(metavar="SPEC", help="Who writes, where it is another.")]
+WriterList = Annotated[
+    list[str] | None,
+    typer.Option("--writer", metavar="SPEC", help="One of several who write: give it once for each."),
+]
+WriterChoice = Annotated[
+    str | None,
+    typer.Option(
+        metavar="turn|bandit", help="Who of several writes next: in turn, or by gain per cost. Default: turn."
+    ),
+]
 BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Another address of the provider's protocol.")]
 KeyEnv = Annotated[str | None, typer.Option(metavar="VARIABLE", help="Variable that holds the key, with --base-url.")]
 Record = Annotated[str | None, typer.Option(metavar="FILE", help="Append each reply to a transcript.")]
@@ -105,6 +115,8 @@ def run(
     model: Model = None,
     planner_model: PlannerModel = None,
     writer_model: WriterModel = None,
+    writers: WriterList = None,
+    writer_choice: WriterChoice = None,
     base_url: BaseUrl = None,
     key_env: KeyEnv = None,
     record: Record = None,
@@ -132,6 +144,7 @@ def run(
     Examples:
       ksearch run --task softmax --model openai:gpt-5 --evaluations 20
       ksearch run --task ./my-kernel --model agent
+      ksearch run --task gemm --model openai:gpt-5 --writer openai:gpt-5 --writer command:claude --writer-choice bandit
     """
     flags = _flags(locals())
     from ksearch.cli.driving import Manner, begin_and_carry_on

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ksearch.errors import Unavailable
-from ksearch.protocol import Cost, Holder, Kind, Lost, Plan, Refusal, Reply, Request
+from ksearch.protocol import Cost, Holder, Kind, Lost, Plan, Refusal, Reply, Request, Usage
 from ksearch.run import Run
 from ksearch.state import State
 from ksearch.types import Evaluation, Program
@@ -30,6 +30,7 @@ class Answer:
     cost: Cost = field(default_factory=Cost)
     model: str = ""
     finish: str = ""  # why it stopped, in the provider's words
+    usage: Usage | None = None
 
 
 class Mind(Protocol):
@@ -107,6 +108,6 @@ def _ask(run: Run, mind: Mind, request: Request) -> Reply:
     stored = run.received(request.id)
     if stored is None:
         answer = mind.answer(job, run.prompt(request.id) or b"")
-        run.receive(request.id, answer.raw, answer.cost, answer.model, answer.finish)
+        run.receive(request.id, answer.raw, answer.cost, answer.model, answer.finish, answer.usage)
         return mind.read(job, answer.raw, answer.finish)
     return mind.read(job, *stored)

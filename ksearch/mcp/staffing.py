@@ -54,8 +54,8 @@ class Staffing:
                 found.since = time.monotonic()
 
     def _opened(self, at: Setting) -> _Open:
-        alone = {} if is_fake(at) else {"model": "agent", "planner_model": None, "writer_model": None, "record": None}
-        config = at.config.model_copy(update=alone)
+        nobody = {"planner_model": None, "writer_model": None, "writers": (), "record": None}
+        config = at.config.model_copy(update={} if is_fake(at) else {"model": "agent", **nobody})
         key = f"{config.model}:{at.task.hash if at.task else ''}"
         if key not in self._open:
             stack = ExitStack()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +14,13 @@ from ksearch.drivers import Desk, Evaluator
 from ksearch.errors import BadInput
 from ksearch.evaluators.local import LocalEvaluator
 from ksearch.events import Asked, Received
-from ksearch.models import AgentModel, Model, Recorder, TranscriptModel, open_model
+from ksearch.models import AgentModel, Model, Price, Recorder, TranscriptModel, open_model
 from ksearch.protocol import Kind
 from ksearch.run import Run
 from ksearch.search import ALL_KINDS
 from ksearch.service.beginning import Setting, log_of
 from ksearch.service.measuring import Bench, machine_facts
-from ksearch.service.minds import ROLES, ModelMind
+from ksearch.service.minds import ROLES, ModelMind, Writers
 from ksearch.tasks import Task
 
 FAKE = "fake"  # for tests of what surrounds a search: deterministic, measures nothing
@@ -49,9 +49,9 @@ def staffed(config: RunConfig, task: Task | None) -> Iterator[Staff]:
     if config.model.partition(":")[0] == FAKE:
         yield Staff(lambda *_: _fake(config), ALL_KINDS)
         return
-    planner, writer = _models(config)
-    models = {Kind.PLAN: planner, Kind.WRITE: writer}
-    answered = frozenset(kind for kind, model in models.items() if not isinstance(model, AgentModel))
+    planner, writers = _models(config)
+    models = {Kind.PLAN: (planner,), Kind.WRITE: tuple(writers.values())}
+    answered = frozenset(k for k, all_ in models.items() if not any(isinstance(m, AgentModel) for m in all_))
     if task is None:
         raise BadInput(
             "a model needs a task to be asked about: --task NAME or FOLDER"
@@ -60,38 +60,49 @@ def staffed(config: RunConfig, task: Task | None) -> Iterator[Staff]:
         )
     with LocalEvaluator(task.spec, task.folder) as local:
         kinds = answered | {Kind.EVALUATE}
-        yield Staff(lambda run, at: _desk(run, at, planner, writer, Bench(local)), kinds, lambda: machine_facts(local))
+        yield Staff(lambda run, at: _desk(run, at, planner, writers, Bench(local)), kinds, lambda: machine_facts(local))
 
 
-def _models(config: RunConfig) -> tuple[Model, Model]:
-    specs = [config.planner_model or config.model, config.writer_model or config.model]
+def _models(config: RunConfig) -> tuple[Model, Mapping[str, Model]]:
+    """The planner, and the writers by the names that requests give them: one alone has none."""
+    writers = config.all_writers
+    if len(writers) > 1 and "agent" in writers:
+        raise BadInput(
+            "agent cannot be one of several writers: whoever asks by MCP or `ksearch ask` takes any request. Name "
+            "models in `writers`, or let agents write alone (model = agent)"
+        )
     record = Path(config.record) if config.record else None
     opened: dict[str, Model] = {}
-    for spec in specs:
-        if spec not in opened:
-            own = spec.partition(":")[0] not in ("agent", "command", "transcript")
-            opened[spec] = open_model(
-                spec,
-                base_url=config.base_url if own else None,
-                key_env=config.key_env if own else None,
-                record=record,
-            )
-    return opened[specs[0]], opened[specs[1]]
+    for spec in dict.fromkeys((config.planner, *writers)):
+        own = spec.partition(":")[0] not in ("agent", "command", "transcript")
+        opened[spec] = open_model(
+            spec,
+            base_url=config.base_url if own else None,
+            key_env=config.key_env if own else None,
+            price=Price(*config.prices[spec]) if spec in config.prices else None,
+            record=record,
+        )
+    named = {spec: opened[spec] for spec in writers} if len(writers) > 1 else {"": opened[writers[0]]}
+    return opened[config.planner], named
 
 
-def _desk(run: Run, at: Setting, planner: Model, writer: Model, evaluator: Evaluator) -> Desk:
-    for role, model in (("planner", planner), ("writer", writer)):
-        transcript = model.inner if isinstance(model, Recorder) else model
-        if isinstance(transcript, TranscriptModel) and transcript.by == "order":
-            transcript.skip(role, _replies(run, role))
-    return Desk(ModelMind(planner, run, at), ModelMind(writer, run, at), evaluator)
+def _desk(run: Run, at: Setting, planner: Model, writers: Mapping[str, Model], evaluator: Evaluator) -> Desk:
+    _skip(run, planner, "planner", "")
+    for name, model in writers.items():
+        _skip(run, model, "writer", name)
+    minds = {name: ModelMind(model, run, at) for name, model in writers.items()}
+    return Desk(ModelMind(planner, run, at), minds.get("") or Writers(minds), evaluator)
 
 
-def _replies(run: Run, role: str) -> int:
-    """How many replies of a role the run has already."""
+def _skip(run: Run, model: Model, role: str, writer: str) -> None:
+    """A transcript that answers by order goes on behind the replies that the run has already."""
+    transcript = model.inner if isinstance(model, Recorder) else model
+    if not isinstance(transcript, TranscriptModel) or transcript.by != "order":
+        return
     events = log_of(run)
-    mine = {e.request.id for e in events if isinstance(e, Asked) and ROLES.get(e.request.kind) == role}
-    return sum(isinstance(e, Received) and e.request_id in mine for e in events)
+    asked = (e.request for e in events if isinstance(e, Asked) and ROLES.get(e.request.kind) == role)
+    mine = {request.id for request in asked if request.writer == writer}
+    transcript.skip(role, sum(isinstance(e, Received) and e.request_id in mine for e in events))
 
 
 def _fake(config: RunConfig) -> Desk:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ksearch.drivers import Answer, Job
 from ksearch.models import Call, Model
-from ksearch.protocol import Kind, Plan, Refusal
+from ksearch.protocol import Kind, Plan, Refusal, Usage
 from ksearch.replies import plan_schema
 from ksearch.run import Run
 from ksearch.service.beginning import Setting
@@ -35,7 +36,8 @@ class ModelMind:
         call = self._call(job, prompt)
         reply = self.model.complete(call)
         raw = reply.text.encode("utf-8", "surrogateescape" if _stray_bytes(reply.text) else "surrogatepass")
-        return Answer(raw, reply.cost(call), reply.model, reply.finish or "")
+        usage = Usage(reply.tokens_in, reply.tokens_out, reply.tokens_cached)
+        return Answer(raw, reply.cost(call), reply.model, reply.finish or "", usage if usage != Usage() else None)
 
     def _call(self, job: Job, prompt: bytes) -> Call:
         body = json.loads(prompt)
@@ -57,6 +59,22 @@ class ModelMind:
 
     def read(self, job: Job, raw: bytes, finish: str) -> Plan | Program | Refusal:
         return read_reply(job.state, job.request, raw, finish, self.setting.spec, self.setting.config.language)
+
+
+@dataclass(frozen=True)
+class Writers:
+    """Several writers as one `Mind`: each request names its own."""
+
+    minds: Mapping[str, ModelMind]
+
+    def prompt(self, job: Job) -> bytes:
+        return self.minds[job.request.writer].prompt(job)
+
+    def answer(self, job: Job, prompt: bytes) -> Answer:
+        return self.minds[job.request.writer].answer(job, prompt)
+
+    def read(self, job: Job, raw: bytes, finish: str) -> Plan | Program | Refusal:
+        return self.minds[job.request.writer].read(job, raw, finish)
 
 
 def _stray_bytes(text: str) -> bool:
