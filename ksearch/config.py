@@ -55,6 +55,7 @@ class RunConfig(BaseModel):
     usd: Amount | None = None
     minutes: Amount | None = None  # of working time
     stagnation: Whole = 7
+    passing_weight: Whole | None = None  # towards stagnation, of an attempt that passes without improving; None: 1
     max_new_nodes: Whole = 3
     max_difficulty: Annotated[int, Field(ge=1, le=5)] = 4
     max_active: Whole = 1
@@ -81,6 +82,7 @@ class RunConfig(BaseModel):
             self.reserve,
             self.writers if len(self.writers) > 1 else (),
             self.writer_choice == "bandit",
+            self.passing_weight,
         )
 
     @property

@@ -143,10 +143,11 @@ class SearchConfig:
     reserve: Cost = field(default_factory=Cost)  # worst case of one model call, set aside before it is made
     writers: tuple[str, ...] = ()  # names of several who write; see `ksearch.writers`
     bandit: bool = False  # who writes next: by gain per cost; else each in turn
+    passing_weight: int | None = None  # towards K, an attempt that passes without improving counts as so many; None: 1
 
     def __post_init__(self) -> None:
-        for name in ("stagnation", "max_new_nodes", "max_difficulty", "max_active", "width"):
-            value = getattr(self, name)
+        for name in ("stagnation", "max_new_nodes", "max_difficulty", "max_active", "width", "passing_weight"):
+            value = 1 if name == "passing_weight" and self.passing_weight is None else getattr(self, name)
             check(isinstance(value, int) and value >= 1, f"{name} must be a whole number of at least 1, got {value!r}")
         check(len(set(self.writers)) == len(self.writers), f"each writer is named once, got {', '.join(self.writers)}")
         check(self.max_retries >= 0, f"max_retries must not be negative, got {self.max_retries!r}")

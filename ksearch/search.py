@@ -272,12 +272,15 @@ def _why_close(state: State, node_id: str, cycle: Cycle) -> str | None:
         return "single"
     if len(cycle.round) < state.config.width:
         return None
-    limit = state.config.stagnation
-    if not any(j.improved for j in judged[-limit:]) and len(judged) >= limit:
+    limit, weight = state.config.stagnation, state.config.passing_weight or 1
+    passed = [a.verdict is Verdict.PASSED and not j.improved for a, j in zip(cycle.attempts, judged, strict=True)]
+    counts = [weight if passing else 1 for passing in passed]
+    last = max((i for i, j in enumerate(judged) if j.improved), default=-1)
+    if sum(counts[last + 1 :]) >= limit:
         return "stagnation"
     first = next((i for i, j in enumerate(judged) if j.improved), len(judged))
     behind = not any(j.beats_parent for j in judged)  # under the root the parent's program is the baseline
-    if behind and not state.tree[node_id].action.enabling and len(judged) - 1 - first >= limit:
+    if behind and not state.tree[node_id].action.enabling and sum(counts[first + 1 :]) >= limit:
         return "behind_parent"
     return "attempt_limit" if len(judged) >= 3 * limit else None
 

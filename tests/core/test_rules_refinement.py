@@ -113,6 +113,16 @@ def creeping(enabling: bool) -> list[str]:
     return [closed.reason, str(story.node("n2").attempts)]
 
 
+def test_an_attempt_that_passes_without_improving_can_count_for_more() -> None:
+    story = planned(add("first"), stagnation=4, passing_weight=2)
+    story.attempt("a", 2)
+    story.attempt("b", None)
+    story.attempt("c", 1.9, a=0.95)  # 3 of 4: one that failed, one that passed
+    assert story.node("n1").status is ACTIVE
+    closed = story.attempt("d", None)
+    assert any(isinstance(e, ev.CycleClosed) and e.reason == "stagnation" for e in closed)
+
+
 def test_k_attempts_after_the_first_pass_that_stay_behind_the_parent_close_the_cycle() -> None:
     assert creeping(enabling=False) == ["behind_parent", "3"]
 
