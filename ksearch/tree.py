@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from ksearch.errors import InvalidEdit
@@ -109,8 +109,11 @@ def open_below(tree: Tree, node_id: str) -> tuple[str, ...]:
     return tuple(id for id in descendants(tree, node_id) if tree[id].status is NodeStatus.OPEN)
 
 
-def number_inserts(tree: Tree, edits: Iterable[TreeEdit]) -> tuple[TreeEdit, ...]:
-    """Give each insert the engine's id, and put that id wherever the plan used the insert's local name."""
+def number_inserts(tree: Tree, edits: Iterable[TreeEdit], newer: Set[str] = frozenset()) -> tuple[TreeEdit, ...]:
+    """Give each insert the engine's id, and put that id wherever the plan used the insert's local name.
+
+    `newer`: nodes that the planner did not see, whose ids it may have used as names.
+    """
     numbered: list[TreeEdit] = []
     names: dict[str, str] = {}
     number = next_number(tree)
@@ -119,7 +122,7 @@ def number_inserts(tree: Tree, edits: Iterable[TreeEdit]) -> tuple[TreeEdit, ...
             id = f"n{number}"
             number += 1
             numbered.append(replace(change, id=id, parent_id=names.get(change.parent_id, change.parent_id)))
-            _remember(names, change.name, id, tree)
+            _remember(names, change.name, id, tree.keys() - newer)
         else:
             numbered.append(replace(change, node_id=names.get(change.node_id, change.node_id)))
     return tuple(numbered)
@@ -141,18 +144,44 @@ def accept(
         raise InvalidEdit(f"a plan may insert at most {max_new_nodes} nodes, this one inserts {inserts}")
     taken: list[TreeEdit] = []
     dropped: list[str] = []
-    for change in number_inserts(tree, edits):
-        if isinstance(change, Prune):
-            _leave_to_people(tree, change.node_id)
+    newer = tree.keys() - seen.keys()
+    for change in number_inserts(tree, edits, newer):
         was_valid, seen = _try(seen, change)
         try:
-            tree = edit(tree, change)
+            _no_twin(tree, newer, change)
+            tree = _planned(tree, change)
             taken.append(change)
         except InvalidEdit as error:
             if not was_valid:
                 raise
             dropped.append(f"overtaken: {error}")
     return tuple(taken), tuple(dropped)
+
+
+def _try(tree: Tree, change: TreeEdit) -> tuple[bool, Tree]:
+    try:
+        return True, _planned(tree, change)
+    except InvalidEdit:
+        return False, tree
+
+
+def _planned(tree: Tree, change: TreeEdit) -> Tree:
+    if isinstance(change, Prune):
+        _leave_to_people(tree, change.node_id)
+    return edit(tree, change)
+
+
+def _no_twin(tree: Tree, newer: Set[str], change: TreeEdit) -> None:
+    """Whoever planned at the same time may have had the same idea."""
+    if isinstance(change, Insert):
+        title = _plain(change.action.title)
+        for id in newer:
+            if tree[id].parent_id == change.parent_id and _plain(tree[id].action.title) == title:
+                raise InvalidEdit(f"{change.action.title!r} has come up since, as {id!r}")
+
+
+def _plain(title: str) -> str:
+    return " ".join(title.casefold().split())
 
 
 def _leave_to_people(tree: Tree, node_id: str) -> None:
@@ -163,19 +192,12 @@ def _leave_to_people(tree: Tree, node_id: str) -> None:
             raise InvalidEdit(f"{node_id!r} cannot be pruned: a person {'pinned' if node.pinned else 'added'} {id!r}")
 
 
-def _try(tree: Tree, change: TreeEdit) -> tuple[bool, Tree]:
-    try:
-        return True, edit(tree, change)
-    except InvalidEdit:
-        return False, tree
-
-
-def _remember(names: dict[str, str], name: str, id: str, tree: Mapping[str, Node]) -> None:
+def _remember(names: dict[str, str], name: str, id: str, taken: Set[str]) -> None:
     if not name:
         return
     if name in names:
         raise InvalidEdit(f"local name {name!r} is used twice")
-    if name in tree:
+    if name in taken:
         raise InvalidEdit(f"local name {name!r} is the id of a node: choose another")
     names[name] = id
 

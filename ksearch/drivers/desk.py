@@ -65,6 +65,18 @@ class Evaluator(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Errand:
+    """A piece of work on its way to whoever answers it."""
+
+    job: Job
+    prompt: bytes = b""
+    stored: tuple[bytes, str] | None = None  # a reply that came before and was not told: nobody is asked again
+
+
+Outcome = Answer | Measured | Lost | None  # None: the reply is stored already
+
+
+@dataclass(frozen=True, slots=True)
 class Desk:
     """The three who answer. `serve` does one request from lease to told reply."""
 
@@ -84,30 +96,40 @@ class Desk:
         return mind.prompt(Job(request, state, run.program))
 
     def serve(self, run: Run, request: Request, holder: Holder) -> None:
+        errand = self.errand(run, request)
+        self.record(run, errand, self.fetch(errand), holder)
+
+    def errand(self, run: Run, request: Request) -> Errand:
+        """A request that is leased, with all that is needed to have it answered."""
+        return Errand(Job(request, run.state, run.program), run.prompt(request.id) or b"", run.received(request.id))
+
+    def fetch(self, errand: Errand) -> Outcome:
+        """Call whoever is to answer. Nothing of the run changes, so this may be done in any thread."""
+        request, program = errand.job.request, errand.job.program
         mind = self.mind(request.kind)
         try:
             if mind is None:
-                self._measure(run, request, holder)
-            else:
-                run.tell(request.id, _ask(run, mind, request), holder)
+                against = [program(id) for id in request.against]
+                return self.evaluator.evaluate(program(request.program_id or ""), against)
+            return mind.answer(errand.job, errand.prompt) if errand.stored is None else None
         except Unavailable as error:
-            run.tell(request.id, Lost(str(error), error.maybe_billed, error.transient), holder)
+            return Lost(str(error), error.maybe_billed, error.transient)
 
-    def _measure(self, run: Run, request: Request, holder: Holder) -> None:
-        against = [run.program(id) for id in request.against]
-        result = self.evaluator.evaluate(run.program(request.program_id or ""), against)
-        if isinstance(result, Lost):
-            run.tell(request.id, result, holder)
-        else:
-            run.tell(request.id, result.evaluation, holder, [result.record] if result.record else [])
+    def record(self, run: Run, errand: Errand, outcome: Outcome, holder: Holder) -> None:
+        """Tell the run what came. A model's reply is stored before it is read; one that was stored is read again."""
+        request = errand.job.request
+        match outcome:
+            case Lost():
+                run.tell(request.id, outcome, holder)
+            case Measured(evaluation, record):
+                run.tell(request.id, evaluation, holder, [record] if record else [])
+            case Answer():
+                run.receive(request.id, outcome.raw, outcome.cost, outcome.model, outcome.finish, outcome.usage)
+                run.tell(request.id, self._read(errand.job, outcome.raw, outcome.finish), holder)
+            case None if errand.stored:
+                run.tell(request.id, self._read(errand.job, *errand.stored), holder)
 
-
-def _ask(run: Run, mind: Mind, request: Request) -> Reply:
-    """A reply that is stored is read again; only where there is none is the model called."""
-    job = Job(request, run.state, run.program)
-    stored = run.received(request.id)
-    if stored is None:
-        answer = mind.answer(job, run.prompt(request.id) or b"")
-        run.receive(request.id, answer.raw, answer.cost, answer.model, answer.finish, answer.usage)
-        return mind.read(job, answer.raw, answer.finish)
-    return mind.read(job, *stored)
+    def _read(self, job: Job, raw: bytes, finish: str) -> Reply:
+        mind = self.mind(job.request.kind)
+        assert mind is not None, "what is measured is not read"
+        return mind.read(job, raw, finish)

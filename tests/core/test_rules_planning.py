@@ -184,6 +184,47 @@ def test_a_node_that_was_added_meanwhile_may_be_edited() -> None:
     assert story.node("n3").value == 0.9
 
 
+def two_plans_at_once() -> tuple[Story, Request, Request]:
+    """n1 and n2 have closed, and two planners are at work, neither of whom sees what the other will say."""
+    story = planned(add("first", 0.9), add("second", 0.8), max_active=2, stagnation=1)
+    one, two = story.hand_out(Kind.WRITE), story.hand_out(Kind.WRITE)
+    for request in (one, two):
+        story.tell(request, Refusal(Verdict.UNPARSABLE, "no code block"))
+    return story, story.hand_out(Kind.PLAN), story.hand_out(Kind.PLAN)
+
+
+def test_two_planners_may_be_at_work_at_once_and_both_their_plans_are_taken() -> None:
+    story, one, two = two_plans_at_once()
+    story.tell(two, Plan((add("tile", name="n9"), add("and unroll", under="n9"))))
+    story.tell(one, Plan((add("vectorise", name="x"), add("and prefetch", under="x"))))
+    parents = {n.action.title: n.parent_id for n in story.state.tree.values()}
+    ids = {n.action.title: n.id for n in story.state.tree.values()}
+    assert (parents["and unroll"], parents["and prefetch"]) == (ids["tile"], ids["vectorise"])
+
+
+def test_the_same_action_from_a_plan_made_at_the_same_time_is_dropped() -> None:
+    story, one, two = two_plans_at_once()
+    story.tell(two, Plan((add("Tile  the loop"),)))
+    assert kinds(story.tell(one, Plan((add("tile the loop"), add("vectorise"))))) == ["Planned"]
+    assert "has come up since, as 'n3'" in story.last(ev.Planned).dropped[0]
+    assert [n.action.title for n in story.state.tree.values()][3:] == ["Tile  the loop", "vectorise"]
+
+
+def test_a_local_name_stays_the_plans_own_when_a_node_of_that_id_comes_up_meanwhile() -> None:
+    story, one, two = two_plans_at_once()
+    story.tell(two, Plan((add("tile"),)))
+    assert kinds(story.tell(one, Plan((add("vectorise", name="n3"), add("child", under="n3"))))) == ["Planned"]
+    assert story.node("n5").parent_id == "n4"
+
+
+def test_what_a_person_pins_while_the_planner_thinks_is_left_and_the_rest_of_the_plan_is_taken() -> None:
+    story = waiting_for_a_plan()
+    request = story.hand_out(Kind.PLAN)
+    story.command(ev.Pin("n2"))
+    assert kinds(story.tell(request, Plan((Prune("n2"), add("good"))))) == ["Planned"]
+    assert (story.node("n2").status, len(story.last(ev.Planned).dropped)) == (OPEN, 1)
+
+
 def test_the_idea_of_a_rejected_node_may_be_inserted_elsewhere() -> None:
     story = planned(add("a", 0.9, name="a"), add("idea", under="a"))
     story.fails(3)
