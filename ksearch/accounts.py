@@ -24,7 +24,7 @@ def settle(state: State, e: ev.Received) -> State:
     if e.usage and e.usage.tokens_in is not None and e.usage.tokens_cached is not None:
         read, cached = state.prompt_tokens + e.usage.tokens_in, state.cached_tokens + e.usage.tokens_cached
         state = evolve(state, prompt_tokens=read, cached_tokens=cached)
-    return free_reserved(state, e.request_id)
+    return _drop_reserved(state, e.request_id)
 
 
 def spend_reserved(state: State, request_id: str) -> State:
@@ -35,10 +35,16 @@ def spend_reserved(state: State, request_id: str) -> State:
     lapsed = (*state.lapsed.get(request_id, ()), held)
     if held.tokens or held.usd:
         state = evolve(state, lapsed={**state.lapsed, request_id: lapsed})
-    return free_reserved(_charge(state, request_id, held.tokens, held.usd or 0.0), request_id)
+    return _drop_reserved(_charge(state, request_id, held.tokens, held.usd or 0.0), request_id)
 
 
 def free_reserved(state: State, request_id: str) -> State:
+    """Its holder knows that nothing was spent. If another's late reply has settled this very reservation, it is the
+    other's that is still booked and has to go."""
+    return _drop_reserved(state if request_id in state.reserved else _give_back(state, request_id), request_id)
+
+
+def _drop_reserved(state: State, request_id: str) -> State:
     return evolve(state, reserved={k: c for k, c in state.reserved.items() if k != request_id})
 
 

@@ -271,6 +271,16 @@ def test_a_call_that_surely_cost_nothing_gives_its_reservation_back() -> None:
     assert (story.state.spent.tokens, tokens_committed(story.state)) == (100, 100)
 
 
+def test_a_call_that_cost_nothing_holds_nothing_though_a_late_reply_took_its_reservation() -> None:
+    story = planned(add("a"), reserve=Cost(100))
+    request = story.hand_out(Kind.WRITE, ANN)
+    story.passes(101)
+    story.hand_out(Kind.WRITE, BOB)
+    story.pays(request, tokens=80)  # ann's
+    story.tell(request, Lost("connection refused", billed=False), BOB)
+    assert tokens_committed(story.state) == story.state.spent.tokens == 100 + 80
+
+
 def test_a_loss_that_only_a_person_can_mend_pauses_the_run_at_once() -> None:
     story = planned(add("a"))
     request = story.hand_out(Kind.WRITE)
