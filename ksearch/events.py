@@ -238,6 +238,14 @@ class SetBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class SetParallel:
+    """How much may be at work at once from now on. What is at work already goes on."""
+
+    max_active: int  # actions at once
+    width: int  # programs written at once for one action
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     text: str
     node_id: str | None = None
@@ -253,7 +261,7 @@ class Review:
     text: str = ""
 
 
-Command = Pause | Resume | Stop | Pin | Boost | PruneNode | AddAction | SetBudget | Note | Review
+Command = Pause | Resume | Stop | Pin | Boost | PruneNode | AddAction | SetBudget | SetParallel | Note | Review
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -234,6 +234,8 @@ def _commanded(state: State, e: ev.Commanded) -> State:
             return evolve(state, stopping=reason or f"by {e.author}", paused=None)
         case ev.SetBudget(budget):
             return _reopen(evolve(state, config=replace(state.config, budget=budget)))
+        case ev.SetParallel(max_active, width):
+            return evolve(state, config=replace(state.config, max_active=max_active, width=width))
         case ev.Pin(node_id, pinned):
             return evolve(state, tree=trees.put(state.tree, replace(state.tree[node_id], pinned=pinned)))
         case ev.Boost(node_id, value):

@@ -37,12 +37,14 @@ def attempts_at(events: Iterable[ev.AnyEvent], node_id: str, *, last_cycle: bool
         match event:
             case ev.RunStarted(config=config):
                 width = config.width
+            case ev.Commanded(command=ev.SetParallel(width=wider)):
+                width = wider
             case ev.Asked(request=request) if request.kind is Kind.WRITE and request.node_id == node_id:
                 start, over = (len(attempts) if over else start), False
-                attempts.append(Attempt(request.id, (len(attempts) - start) // width, writer=request.writer))
+                attempts.append(Attempt(request.id, _round(attempts[start:], width), writer=request.writer))
             case ev.Submitted(node_id=at, program_id=program_id) if at == node_id:
                 start, over = (len(attempts) if over else start), False
-                attempts.append(Attempt("", (len(attempts) - start) // width, program_id))
+                attempts.append(Attempt("", _round(attempts[start:], width), program_id))
             case ev.Judged(node_id=at, attempt=index) if at == node_id:
                 attempts[start + index] = replace(attempts[start + index], judged=event)
             case ev.CycleClosed(node_id=at) if at == node_id:
@@ -50,6 +52,12 @@ def attempts_at(events: Iterable[ev.AnyEvent], node_id: str, *, last_cycle: bool
             case ev.Written() | ev.WriteFailed() | ev.Evaluated():
                 attempts = [_updated(a, event) for a in attempts]
     return tuple(attempts[start:] if last_cycle else attempts)
+
+
+def _round(before: list[Attempt], width: int) -> int:
+    """Of the next attempt of a cycle: the last one's, while that has room."""
+    last = before[-1].round if before else 0
+    return last if sum(a.round == last for a in before) < width else last + 1
 
 
 def _updated(attempt: Attempt, event: ev.Written | ev.WriteFailed | ev.Evaluated) -> Attempt:

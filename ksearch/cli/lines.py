@@ -101,6 +101,8 @@ def command_words(command: ev.Command) -> str:
             return f"stop {reason}".rstrip()
         case ev.SetBudget(budget):
             return f"budget {budget.evaluations} evaluations"
+        case ev.SetParallel(active, width):
+            return f"parallel: {active} actions at once, {width} programs at once for each"
         case ev.Note(text):
             return f"note: {text}"
         case ev.Review(program, accept):

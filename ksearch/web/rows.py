@@ -216,4 +216,5 @@ def command_kind(command: ev.Command) -> str:
     return {
         ev.Pause: "pause", ev.Resume: "resume", ev.Stop: "stop", ev.Pin: "pin", ev.Boost: "boost",
         ev.PruneNode: "prune", ev.AddAction: "add", ev.SetBudget: "budget", ev.Note: "note", ev.Review: "review",
+        ev.SetParallel: "parallel",
     }[type(command)]  # fmt: skip

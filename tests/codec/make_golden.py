@@ -134,6 +134,7 @@ def commands() -> list[ev.Event]:
         ev.AddAction("n1", Action("mine", predicted_speedup=2.0), 0.6, "n3"),
         ev.PruneNode("n3", "no"),
         ev.SetBudget(Budget(40)),
+        ev.SetParallel(4, 2),
         ev.Note("good", "n1", "1" * 64),
         ev.Review("1" * 64, True, "checked"),
         ev.Stop("enough"),

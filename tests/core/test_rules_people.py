@@ -32,6 +32,7 @@ def refused(story: Story, wanted: ev.Command) -> str:
         ev.PruneNode("n1", "no use"),
         ev.AddAction("root", Action("mine"), id="n2"),
         ev.SetBudget(Budget(99)),
+        ev.SetParallel(3, 2),
         ev.Note("hm", "n1"),
     ],
 )

@@ -47,3 +47,20 @@ def test_identical_programs_of_one_round_are_measured_once() -> None:
     story.tell(second, program("same"))
     assert kinds(story.tell(first, program("same"))) == ["WriteFailed", "Judged"]
     assert "waiting to be measured" in story.last(ev.WriteFailed).reason
+
+
+def test_more_may_be_at_work_at_once_from_a_command_on() -> None:
+    story = planned(add("a"), add("b"))
+    story.hand_out(Kind.WRITE)
+    assert story.asks() == Wait("work is out", until=100)
+    story.command(ev.SetParallel(max_active=2, width=2))
+    assert [story.hand_out(Kind.WRITE).node_id for _ in range(3)] == ["n1", "n2", "n2"]
+
+
+def test_a_narrower_round_lets_what_is_out_finish() -> None:
+    story = planned(add("a"), width=3, stagnation=1)
+    first, second = story.hand_out(Kind.WRITE), story.hand_out(Kind.WRITE)
+    story.command(ev.SetParallel(max_active=1, width=1))
+    assert story.asks() == Wait("work is out", until=100)
+    story.tell(first, Refusal(Verdict.UNPARSABLE, "no"))
+    assert kinds(story.tell(second, Refusal(Verdict.UNPARSABLE, "no")))[-1] == "CycleClosed"
