@@ -103,7 +103,7 @@ def lease(
 ) -> list[ev.Event]:
     """Hand a request to somebody for `seconds`: recorded, and its cost reserved, before any work starts.
 
-    `reserved`: the most it can cost; by default the run's worst case for a model call, and nothing for measuring.
+    `reserved`: the most it can cost; by default the run's worst case for a model call, else nothing.
 
     Raises:
         InvalidReply: somebody else holds it.
@@ -112,7 +112,8 @@ def lease(
     if pending and pending.lease:
         raise InvalidReply(f"{request.id} is held by {pending.lease.holder.name}: ask for other work")
     if reserved is None:
-        reserved = Cost() if request.kind is Kind.EVALUATE else state.config.reserve
+        free = request.kind is Kind.EVALUATE or (pending and pending.received)  # a stored reply is only read again
+        reserved = Cost() if free else state.config.reserve
     asked = [] if pending else [ev.Asked(at=now, request=request)]
     id, deadline = request.id, now + seconds
     held = ev.Leased(at=now, request_id=id, holder=holder, deadline=deadline, reserved=reserved, prompt=prompt)

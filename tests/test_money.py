@@ -190,7 +190,7 @@ class Spending(RuleBasedStateMachine):
         models = {request.id for request in asked if request.kind is not Kind.EVALUATE}
         for event in self.log:
             match event:
-                case ev.Leased(request_id=id) if id in models:
+                case ev.Leased(request_id=id, reserved=held) if id in models and held == reserve:
                     calls[id] += 1
                 case ev.Received(request_id=id):
                     calls[id] -= 1

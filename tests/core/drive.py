@@ -85,8 +85,7 @@ class Pool:
         answer = search.ask(self.state, self.now)
         while isinstance(answer, Request) and len(out) < self.workers:
             holder = self.rng.choice([A, B])
-            reserved = self.config.reserve if answer.kind is not Kind.EVALUATE else Cost()
-            self.record(search.lease(self.state, answer, holder, self.now, 5.0, reserved))
+            self.record(search.lease(self.state, answer, holder, self.now, 5.0))
             self.calls += answer.kind is not Kind.EVALUATE
             out.append((answer, holder))
             answer = search.ask(self.state, self.now)

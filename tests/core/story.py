@@ -79,8 +79,7 @@ class Story:
         request = self.asks()
         assert isinstance(request, Request), request
         assert kind is None or request.kind is kind, request
-        reserved = self.state.config.reserve if request.kind is not Kind.EVALUATE else Cost()
-        self.record(search.lease(self.state, request, holder, self.now, seconds, reserved))
+        self.record(search.lease(self.state, request, holder, self.now, seconds))
         return request
 
     def tell(self, request: Request, reply: Reply, holder: Holder | None = None) -> list[ev.Event]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ksearch import events as ev
+from ksearch.budget import tokens_committed
 from ksearch.errors import InvalidReply
-from ksearch.protocol import Cost, Kind, Lost, Plan, Refusal, Request, Wait
+from ksearch.protocol import Budget, Cost, Kind, Lost, Plan, Refusal, Request, Wait
 from ksearch.types import Evaluation, Verdict
 from tests.core.story import ACTIVE, ANN, BOB, Story, add, failed, kinds, passed, pid, planned, program
 
@@ -246,3 +247,14 @@ def test_a_loss_that_is_known_to_be_free_gives_its_reservation_back() -> None:
     request = story.hand_out(Kind.WRITE)
     story.tell(request, Lost("refused to connect", billed=False))
     assert (story.state.spent.tokens, story.state.reserved) == (100, {})  # the plan's
+
+
+def test_a_stored_reply_is_read_again_for_nothing() -> None:
+    story = planned(add("a"), reserve=Cost(100), budget=Budget(tokens=200))
+    request = story.hand_out(Kind.WRITE, ANN)
+    story.pays(request, tokens=100)
+    story.passes(101)
+    assert story.hand_out(Kind.WRITE, BOB) == request  # though no call could be paid for any more
+    assert tokens_committed(story.state) == 200
+    story.tell(request, program("a"))
+    assert story.state.spent.tokens == 200
