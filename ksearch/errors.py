@@ -65,10 +65,12 @@ class Unavailable(KSearchError):
     Attributes:
         transient: the same call may work later; otherwise the run pauses until somebody acts.
         maybe_billed: what was reserved for the call counts as spent.
+        until: not to be asked before then (seconds since the epoch): the run pauses, and goes on by itself.
     """
 
     transient = True
     maybe_billed = True
+    until: float | None = None
 
 
 class EvaluatorError(KSearchError):
@@ -120,6 +122,10 @@ class QuotaExhausted(ModelError):
     """The account has no quota or money left: asking again does not help."""
 
     transient = False
+
+
+class ProviderDown(ModelError):
+    """The provider has failed again and again and is left alone until `until`. Nothing was sent."""
 
 
 class BadKey(ModelError):

@@ -177,6 +177,7 @@ class Submitted(Event):
 class Paused(Event):
     reason: str
     author: str = "engine"
+    until: float | None = None  # it goes on by itself then; None: when somebody says so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -213,7 +213,7 @@ def _submitted(state: State, e: ev.Submitted) -> State:
 
 
 def _paused(state: State, e: ev.Paused) -> State:
-    return evolve(state, paused=e.reason)
+    return evolve(state, paused=e.reason, paused_until=e.until)
 
 
 def _ended(state: State, e: ev.Ended) -> State:
@@ -226,12 +226,12 @@ def _ended(state: State, e: ev.Ended) -> State:
 def _commanded(state: State, e: ev.Commanded) -> State:
     match e.command:
         case ev.Pause(reason):
-            return evolve(state, paused=reason or f"by {e.author}")
+            return evolve(state, paused=reason or f"by {e.author}", paused_until=None)
         case ev.Resume():
             fresh = {k: replace(p, lost=()) for k, p in state.pending.items()}
-            return _reopen(evolve(state, pending=fresh, paused=None, stopping=None))
+            return _reopen(evolve(state, pending=fresh, paused=None, paused_until=None, stopping=None))
         case ev.Stop(reason):
-            return evolve(state, stopping=reason or f"by {e.author}", paused=None)
+            return evolve(state, stopping=reason or f"by {e.author}", paused=None, paused_until=None)
         case ev.SetBudget(budget):
             return _reopen(evolve(state, config=replace(state.config, budget=budget)))
         case ev.SetParallel(max_active, width):

@@ -104,6 +104,7 @@ class Lost:
     reason: str
     billed: bool = True  # False: it is known that nothing was spent; else what was reserved counts as spent
     again: bool = True  # False: asking again is of no use before somebody acts (no key, no quota): the run pauses
+    until: float | None = None  # asking is of no use before then (an outage): the run pauses, and goes on by itself
 
 
 Reply = Plan | Program | Evaluation | Refusal | Lost

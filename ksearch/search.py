@@ -20,6 +20,7 @@ from ksearch.fold import apply
 from ksearch.protocol import Cost, Done, Holder, Kind, Lost, Plan, Refusal, Reply, Request, Wait
 from ksearch.state import EMPTY, Cycle, Pending, State, faster_on, measured_or_waiting, versus, was_asked
 from ksearch.types import Evaluation, Node, Program, Verdict
+from ksearch.waiting import goes_on, pauses
 from ksearch.writers import choose_writer
 
 ALL_KINDS = frozenset(Kind)
@@ -34,7 +35,7 @@ def ask(state: State, now: float, kinds: frozenset[Kind] = ALL_KINDS) -> Request
     if state.ended:
         return Done(state.ended)
     if state.paused:
-        return Wait(f"paused: {state.paused}")
+        return Wait(f"paused: {state.paused}", state.paused_until)
     others: set[str] = set()
     for request in _wanted(state, now):
         if request.kind in kinds:
@@ -135,8 +136,8 @@ def tell(state: State, request_id: str, reply: Reply, now: float, holder: Holder
     if isinstance(reply, Lost) and (not pending.lease or (holder and pending.lease.holder != holder)):
         return []  # its loss is known already, or somebody else works on it by now
     told = [_told(state, pending, reply, now)]
-    if isinstance(reply, Lost) and not reply.again:
-        told.append(ev.Paused(at=now, reason=reply.reason))
+    if isinstance(reply, Lost):
+        told += pauses(state, reply, now)
     return following(state, told, now)
 
 
@@ -184,8 +185,8 @@ def _accept(state: State, pending: Pending, plan: Plan, now: float) -> ev.Event:
 
 
 def due(state: State, now: float, dead: Callable[[Holder], bool] = lambda _: False) -> list[ev.Event]:
-    """What time has brought: leases of the late and the dead expire, and all that follows."""
-    events: list[ev.Event] = []
+    """What time has brought: a pause is over, leases of the late and the dead expire, and all that follows."""
+    events = goes_on(state, now)
     for id, pending in state.pending.items():
         if pending.lease and pending.lease.deadline < now:
             events.append(ev.Expired(at=now, request_id=id, reason="the lease ran out"))
@@ -289,7 +290,8 @@ def _why_close(state: State, node_id: str, cycle: Cycle) -> str | None:
 def _give_up(state: State, pending: Pending, now: float) -> ev.Event | None:
     """Nothing is asked for ever. A plan can be done without; work that keeps getting lost pauses the run."""
     request, limit = pending.request, state.config.max_retries
-    if request.kind is Kind.PLAN and len(pending.lost) + len(pending.refusals) > limit:
+    waits = state.paused_until is not None  # for somebody who is down: what was lost is forgotten then
+    if request.kind is Kind.PLAN and not waits and len(pending.lost) + len(pending.refusals) > limit:
         last = (*pending.refusals, *pending.lost)[-1]
         return ev.PlanAbandoned(at=now, request_id=request.id, reason=last)
     if request.kind is not Kind.PLAN and len(pending.lost) > limit and not state.paused:

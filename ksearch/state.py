@@ -100,6 +100,7 @@ class State:
     last_at: float = 0.0
     withdrawn: frozenset[str] = frozenset()  # requests taken back: a late answer is noted, once
     paused: str | None = None
+    paused_until: float | None = None  # the pause ends by itself then; None: somebody must end it
     stopping: str | None = None
     exhausted: str | None = None  # the planner has nothing to add, or failed
     ended: str | None = None

@@ -46,7 +46,7 @@ def _check(state: State, wanted: ev.Command) -> None:
                 _program(state, program_id)
         case ev.Review(program_id):
             _program(state, program_id)
-        case ev.Pause() if state.paused:
+        case ev.Pause() if state.paused and state.paused_until is None:
             raise InvalidCommand(f"the run is paused already: {state.paused}")
         case ev.Resume() if not (state.paused or state.stopping or state.ended):
             raise InvalidCommand("the run is neither paused nor ended: there is nothing to resume")

@@ -113,7 +113,7 @@ class Desk:
                 return self.evaluator.evaluate(program(request.program_id or ""), against)
             return mind.answer(errand.job, errand.prompt) if errand.stored is None else None
         except Unavailable as error:
-            return Lost(str(error), error.maybe_billed, error.transient)
+            return Lost(str(error), error.maybe_billed, error.transient, error.until)
 
     def record(self, run: Run, errand: Errand, outcome: Outcome, holder: Holder) -> None:
         """Tell the run what came. A model's reply is stored before it is read; one that was stored is read again."""
