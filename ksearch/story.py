@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from ksearch import events as ev
 from ksearch import tree as trees
 from ksearch.errors import InvalidCommand
+from ksearch.prompts.profiles import one_profile
 from ksearch.prompts.text import ms, one_line, paired, plural, quoted, ratio, times
 from ksearch.protocol import Kind, Request
 from ksearch.state import State
@@ -250,6 +251,7 @@ def _evaluated(number: int, done: Evaluation) -> list[str]:
     ]
     lines += [", ".join(named)] if named else []
     lines += [f"doubt: {one_line(flag, 200)}" for flag in done.flags]
+    lines += [f"profile: {line.lstrip('- ')}" for profile in done.profiles for line in one_profile(profile)]
     return lines
 
 

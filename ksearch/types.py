@@ -135,6 +135,29 @@ class WorkloadResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel of a profile: all its launches within one call of the program."""
+
+    name: str
+    launches: int
+    ms: float  # together
+
+    def __post_init__(self) -> None:
+        check_number("ms", self.ms, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Where one call's time goes, as the program's own process tells it: advice for writers, never evidence."""
+
+    workload: str
+    bound: str  # memory, compute, latency, launch; empty where there is no profile
+    summary: str  # a sentence or two; why there is no profile
+    kernels: tuple[Kernel, ...] = ()  # the longest first
+    counters: Mapping[str, float] = field(default_factory=dict)  # by `ncu`, where it may be used: percent of the peak
+
+
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """What an evaluator measured of one program. `speedup` and `latency_ms` exist exactly when it passed."""
 
@@ -152,6 +175,7 @@ class Evaluation:
     device: str = ""  # model of the CPU or GPU: times of different models are never compared
     record: str | None = None  # blob: the whole record, samples and all
     seconds: float = 0.0  # wall time it took
+    profiles: tuple[Profile, ...] = ()  # of a new best, where the evaluator makes them
 
     def __post_init__(self) -> None:
         on_reply = self.verdict in REPLY_VERDICTS or self.verdict is Verdict.DUPLICATE

@@ -101,22 +101,28 @@ def evaluate(
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Results, one a line. Default: DIR/results.jsonl."),
     ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="GPUs: profile each program that passes, not only a new best.")
+    ] = False,
     quiet: opt.QuietOption = False,
 ) -> None:
     """Measure what a bundle asks for. Cut off, it goes on where it stopped; each result is on the disk at once.
 
     \b
-    Example:
+    Examples:
       ksearch evaluate out -o results.jsonl
+      ksearch evaluate out --profile
     """
     from ksearch.evaluators.bundle import RESULTS, evaluate_bundle
+    from ksearch.evaluators.options import EvaluatorOptions
 
     place = Path(folder)
     if not (place / "bundle.json").is_file():
         raise BadInput(f"{folder} is no bundle: it holds no bundle.json. `ksearch bundle` writes one")
     results = Path(output) if output else place / RESULTS
     _check_writable(results)
-    evaluate_bundle(place, tell=_silent if quiet else _print, results=results)
+    options = EvaluatorOptions(profile="always" if profile else "best")
+    evaluate_bundle(place, options=options, tell=_silent if quiet else _print, results=results)
     print(f"results: {results}")
 
 

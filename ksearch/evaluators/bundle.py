@@ -25,7 +25,7 @@ from ksearch.errors import EvaluatorError
 from ksearch.evaluators.local import LocalEvaluator, Measured
 from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.protocol import Lost
-from ksearch.types import Evaluation, Program, Ratio, Verdict, WorkloadResult
+from ksearch.types import Evaluation, Kernel, Profile, Program, Ratio, Verdict, WorkloadResult
 
 FORMAT = 1
 RESULTS = "results.jsonl"
@@ -95,7 +95,7 @@ def evaluate_bundle(
     if not left:
         return 0
     _cut_torn_line(path)
-    with LocalEvaluator(spec, folder / "task", options=options) as evaluator:
+    with LocalEvaluator(spec, folder / "task", options=options or EvaluatorOptions(profile="best")) as evaluator:
         for number, request in enumerate(left, 1):
             program = _program(folder, request["program"])
             against = [_program(folder, i) for i in request["against"]]
@@ -138,6 +138,9 @@ def evaluation_from(data: dict[str, Any]) -> Evaluation:
                 "against": {k: Ratio(**v) for k, v in w["against"].items()},
             })
             for w in data["workloads"]
+        ),
+        "profiles": tuple(
+            Profile(**{**p, "kernels": tuple(Kernel(**k) for k in p["kernels"])}) for p in data.get("profiles", ())
         ),
     }  # fmt: skip
     return Evaluation(**given)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ksearch.definition import TaskSpec
 from ksearch.errors import EvaluatorError
-from ksearch.evaluators import forbidden, record, results
+from ksearch.evaluators import forbidden, profiling, record, results
 from ksearch.evaluators.bench import Bench
 from ksearch.evaluators.builder import BuildFailed, Built
 from ksearch.evaluators.control import null_program
@@ -162,7 +162,8 @@ class LocalEvaluator:
         except (Broken, EvaluatorError, OSError, MemoryError) as error:
             self._restart()
             return Measured(Lost(f"{run.stage}: {error}"), {"lost": str(error), "program": program.id})
-        return Measured(evaluation, record.make(self, run, evaluation))
+        measured = Measured(evaluation, record.make(self, run, evaluation))
+        return profiling.added(self, run, measured, self._lock, self._restart)
 
     def compiler_version(self) -> str:
         try:

@@ -9,6 +9,7 @@ from ksearch.evaluators.defences import Defence
 from ksearch.types import check, check_number
 
 SANDBOXES = ("auto", "no_namespaces", "limits")
+PROFILES = ("never", "best", "always")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class EvaluatorOptions:
     confirm: bool = True  # measure a new best again in fresh processes on unseen seeds and shapes
     confirm_all: bool = False  # confirm every program that passes, not only a new best: for `ksearch verify`
     confirm_budget_s: float = 1.5
+    profile: str = "never"  # after the verdict, on GPUs: never, best (each new best), always (what passes)
     outside_batch_ms: float = 50.0  # length of the queued calls that the outside clock judges
     screen_ratio: float = 0.4  # hopeless: surely under this fraction of the incumbent's speed
     compiler: str = "g++"
@@ -40,6 +42,7 @@ class EvaluatorOptions:
 
     def __post_init__(self) -> None:
         check(self.sandbox in SANDBOXES, f"sandbox must be one of {', '.join(SANDBOXES)}, got {self.sandbox!r}")
+        check(self.profile in PROFILES, f"profile must be one of {', '.join(PROFILES)}, got {self.profile!r}")
         check(
             self.testing or not self.disabled,
             f"defences can be switched off only by the red team (testing=True): {sorted(self.disabled)}",

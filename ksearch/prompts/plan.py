@@ -8,6 +8,7 @@ from typing import Any
 from ksearch import tree as trees
 from ksearch.prompts import common
 from ksearch.prompts.fit import Prompt, Section, fit
+from ksearch.prompts.profiles import profile_lines
 from ksearch.prompts.template import Template, load
 from ksearch.prompts.text import cell, clip, fenced, one_line, plural, quoted, ratio, times
 from ksearch.prompts.trajectory import attempt_line, log_block, table
@@ -185,7 +186,7 @@ def _best(template: Template, view: PromptView) -> Section:
     done = view.evaluation(best_id)
     program = view.source_of(best_id) if best_id else view.task.baseline
     what = common.standing(done) if best_id else "the baseline itself, score 100"
-    numbers = table(view, done, {}, limit=40) if done else ""
+    numbers = "\n\n".join(p for p in (table(view, done, {}, limit=40), profile_lines(done)) if p) if done else ""
 
     def grow(limit: int) -> str:
         code = common.sources(program, limit - len(numbers) - 2) if program else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ksearch.prompts import common, taskparts
 from ksearch.prompts.fit import Prompt, Section, fit
+from ksearch.prompts.profiles import profile_lines
 from ksearch.prompts.template import Template, load
 from ksearch.prompts.text import cell, fenced, one_line, quoted, ratio, times
 from ksearch.prompts.trajectory import attempt_line, changed, furthest, log_block, table
@@ -84,8 +85,10 @@ def _base(template: Template, view: PromptView) -> Section:
 
     def grow(limit: int) -> str:
         numbers = table(view, done, common.rivals(view, done.program_id), limit=40) if done else ""
-        whole = f"{code}\n\n{numbers}" if numbers else code
-        return whole if len(whole) <= limit else code
+        pieces = [code, *(p for p in (numbers, profile_lines(done)) if p)]
+        while len(pieces) > 1 and len("\n\n".join(pieces)) > limit:
+            pieces.pop()
+        return "\n\n".join(pieces)
 
     return common.section(template, "base", least=code, grow=grow, priority=1, what=what)
 

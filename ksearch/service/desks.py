@@ -13,6 +13,7 @@ from ksearch.config import RunConfig
 from ksearch.drivers import Desk, Evaluator
 from ksearch.errors import BadInput
 from ksearch.evaluators.local import LocalEvaluator
+from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.events import Asked, Received
 from ksearch.models import AgentModel, Model, Price, Recorder, TranscriptModel, open_model
 from ksearch.protocol import Kind
@@ -58,7 +59,7 @@ def staffed(config: RunConfig, task: Task | None) -> Iterator[Staff]:
             if answered
             else "a run without a task is carried on by hand: `ksearch ask` hands out its work, `ksearch tell` takes it"
         )
-    with LocalEvaluator(task.spec, task.folder) as local:
+    with LocalEvaluator(task.spec, task.folder, options=EvaluatorOptions(profile="best")) as local:
         kinds = answered | {Kind.EVALUATE}
         yield Staff(lambda run, at: _desk(run, at, planner, writers, Bench(local)), kinds, lambda: machine_facts(local))
 

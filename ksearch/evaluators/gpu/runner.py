@@ -17,6 +17,7 @@ import torch
 
 from ksearch.evaluators import runner
 from ksearch.evaluators.arguments import Answer
+from ksearch.evaluators.gpu import profiler
 from ksearch.evaluators.gpu.cuda import Cuda, CudaError, CudaMemory, Gate, view
 from ksearch.evaluators.runner import Fault
 
@@ -126,6 +127,12 @@ class GpuRunner(runner.Runner):
 
         self._checked(step)
         return {}
+
+    def profile(self, order: Answer) -> Answer:
+        """The last of these calls under torch's profiler: advice, no evidence."""
+        calls = self._calls(order)
+        seen: Answer = self._checked(lambda: profiler.seen(calls, self.cuda.synchronize, self._flush))
+        return seen
 
     def release(self, order: Answer) -> Answer:
         """Open the gate and wait until everything that was queued is done."""
