@@ -229,10 +229,16 @@ def _budgets(state: State) -> list[_Spent]:
     return [
         _Spent("evaluations", str(evaluations_committed(state)), str(budget.evaluations)),
         _Spent("attempts", str(state.attempts), str(budget.max_attempts)),
-        _Spent("tokens", f"{spent.tokens:,}", tokens),
+        _Spent(f"tokens{_cached(state)}", f"{spent.tokens:,}", tokens),
         _Spent(f"USD{unpriced}", f"{spent.usd or 0:.2f}", usd),
         _Spent("minutes of work", f"{working_s(state, state.last_at) / 60:.1f}", minutes),
     ]
+
+
+def _cached(state: State) -> str:
+    if not state.cached_tokens:
+        return ""
+    return f" ({100 * state.cached_tokens / state.prompt_tokens:.0f}% of the prompts from a cache)"
 
 
 def _out(state: State) -> str:

@@ -11,6 +11,7 @@ from ksearch.cli import (
     bundle,
     command,
     compare,
+    cost,
     demo,
     doctor,
     export,
@@ -72,6 +73,7 @@ app.command()(ui.ui)
 app.command()(watch.watch)
 app.command()(look.status)
 app.command()(look.best)
+app.command()(cost.cost)
 app.command()(compare.compare)
 app.command()(export.export)
 app.command("import")(export.import_)

@@ -40,6 +40,8 @@ def status_json(run: Run, now: float, dead: Callable[[Holder], bool] = is_dead) 
         "evaluations": state.evaluated,
         "attempts": state.attempts,
         "tokens": state.spent.tokens,
+        "prompt_tokens": state.prompt_tokens,
+        "cached_tokens": state.cached_tokens,
         "usd": state.spent.usd,
         "unpriced_calls": state.unpriced,
         "working_seconds": working_s(state, state.last_at),

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from ksearch.config import load, recorded
-from ksearch.drivers import Desk, drive
+from ksearch.drivers import drive
 from ksearch.errors import BadInput, ConfigError
 from ksearch.events import Asked, Event, Received
 from ksearch.history import attempts_at
 from ksearch.protocol import Kind
 from ksearch.run import Run
-from ksearch.service.beginning import begin, log_of, setting
-from ksearch.service.desks import _desk, _models, staffed
+from ksearch.service.beginning import begin, log_of
+from ksearch.service.desks import staffed
 from ksearch.store import Store, open_store
-from ksearch.testing.fakes import FakeEvaluator
+from tests.service.staffing import desk_of
 
 PLAN = json.dumps({"edits": [{"op": "insert", "parent": "root", "title": "Tile", "value": 0.9}]})
 CODE = '```cpp\nextern "C" void run(const float* x, float* y, long rows, long cols) { /* %s %d */ }\n```\n'
@@ -41,9 +41,9 @@ def flags(tmp_path: Path) -> dict[str, Any]:
     return {"task": "softmax", "planner_model": planner, "writers": writers, "evaluations": 6, "stagnation": 7}
 
 
-def desk(run: Run) -> Desk:
-    at = setting(run.state)
-    return _desk(run, at, *_models(at.config), FakeEvaluator())
+def search(run: Run) -> None:
+    with desk_of(run) as desk:
+        drive(run, desk)
 
 
 def wrote(run: Run) -> list[tuple[str, str]]:
@@ -62,7 +62,7 @@ def store(tmp_path: Path):
 
 def test_each_request_goes_to_the_writer_it_names_and_its_attempt_says_so(store: Store, flags: dict[str, Any]) -> None:
     run = begin(store, "a", load(flags, {}))
-    drive(run, desk(run))
+    search(run)
     assert wrote(run) == [("ann", "ann"), ("bob", "bob")] * 3
     assert [Path(a.writer).stem for a in attempts_at(log_of(run), "n1")] == ["ann", "bob"] * 3
     tallies = {Path(name).stem: tally for name, tally in run.state.writers.items()}
@@ -81,9 +81,9 @@ def test_a_resumed_run_goes_on_where_each_writer_stopped(store: Store, flags: di
 
     run.watchers.append(stop)
     with pytest.raises(KeyboardInterrupt):
-        drive(run, desk(run))
+        search(run)
     again = Run(store, "a")
-    drive(again, desk(again))
+    search(again)
     assert wrote(again) == [("ann", "ann"), ("bob", "bob")] * 3
     assert len({p for e in log_of(again) if (p := getattr(e, "program_id", None))}) == 6
 
