@@ -107,19 +107,29 @@ def carry_on(run: Run, manner: Manner) -> int:
 
 def _carry_on(run: Run, staff: Staff, manner: Manner) -> int:
     """Drive a run until it is done, paused, stopped, or wants answers from outside. Returns the exit code."""
-    desk, stop = staff.desk(run, setting(run.state)), Stop()
-    served = Interruptible(desk.planner, desk.writer, desk.evaluator, stop)
+    stop = Stop()
     try:
-        with listening(stop), watching(run, quiet=manner.quiet, as_json=manner.as_json), _tracked(run):
-            if staff.kinds == ALL_KINDS:
-                ended = drive(run, served, stop.sleep)
-            else:
-                ended = carry(run, served, staff.kinds, stop.sleep, stay=manner.stay)
+        with listening(stop), watching(run, quiet=manner.quiet, as_json=manner.as_json):
+            ended = drive_here(run, staff, stop, stay=manner.stay)
     except KeyboardInterrupt:
         say(f"stopped; nothing is lost. Go on with: ksearch resume {run.id}")
         return INTERRUPTED
     _report(run, ended, manner.as_json)
     return 1 if run.state.paused or planner_failed(run.state) else 0
+
+
+def drive_here(run: Run, staff: Staff, stop: Stop, *, stay: bool = False) -> Done | Wait:
+    """Drive a run in this process until it is done or paused, or what is wanted must come from outside.
+
+    Raises:
+        KeyboardInterrupt: `stop` was asked for; what was held is given back.
+    """
+    desk = staff.desk(run, setting(run.state))
+    served = Interruptible(desk.planner, desk.writer, desk.evaluator, stop)
+    with _tracked(run):
+        if staff.kinds == ALL_KINDS:
+            return drive(run, served, stop.sleep)
+        return carry(run, served, staff.kinds, stop.sleep, stay=stay)
 
 
 def _tracked(run: Run) -> AbstractContextManager[None]:

@@ -9,6 +9,7 @@ import typer
 from ksearch import __version__
 from ksearch.cli import (
     bundle,
+    campaign,
     command,
     compare,
     cost,
@@ -67,6 +68,7 @@ app.command()(demo.demo)
 app.command()(search.new)
 app.command()(search.run)
 app.command()(search.resume)
+app.command()(campaign.campaign)
 app.command()(look.runs)
 app.command()(look.show)
 app.command()(ui.ui)

@@ -35,11 +35,18 @@ class Setting:
         return self.task.spec if self.task else None
 
 
-def begin(store: Store, name: str | None, loaded: Loaded, machine: str | None = None) -> Run:
+def begin(
+    store: Store,
+    name: str | None,
+    loaded: Loaded,
+    machine: str | None = None,
+    extra: Mapping[str, str] | None = None,
+) -> Run:
     """Begin a run; its name is `name`, or made from the task's.
 
     Args:
         machine: what prompts are to say of the machine that measures, see `ksearch.service.machine`.
+        extra: more for the context in its log, such as the campaign that it belongs to.
 
     A run that was named but never begun, because its creation was interrupted, is begun now.
 
@@ -48,7 +55,7 @@ def begin(store: Store, name: str | None, loaded: Loaded, machine: str | None = 
         StoreError: the name is taken or cannot be used.
     """
     task = load_task(loaded.config.task) if loaded.config.task else None
-    context = {"version": ksearch.__version__, **loaded.context()}
+    context = {"version": ksearch.__version__, **(extra or {}), **loaded.context()}
     if task:
         context |= {"task": task.name, "task_hash": task.hash}
         if task.folder.parent != BUNDLED:  # a bundled one is found by its name on any machine

@@ -1,0 +1,225 @@
+"""campaign: many tasks, one shared budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ksearch.cli import options as opt
+from ksearch.cli import search as s
+from ksearch.cli.boundary import INTERRUPTED, say
+
+if TYPE_CHECKING:
+    from ksearch.cli.driving import Stop
+    from ksearch.run import Run
+    from ksearch.service.allotting import Grant
+    from ksearch.service.campaigns import Campaign, Entry, Terms
+    from ksearch.service.desks import Staff
+    from ksearch.service.tasklist import Listed
+    from ksearch.store import Store
+
+OWN = ("place", "name", "evaluations", "least", "share", "lint", "show", "config", "store", "as_json", "quiet")
+
+
+Place = Annotated[
+    str, typer.Argument(metavar="FOLDER|LIST", help="Of task folders, or a text file with one task on each line.")
+]
+Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Default: that of FOLDER or LIST.")]
+Evaluations = Annotated[int | None, typer.Option(min=1, help="Budget of all tasks together. Default: 120 for each.")]
+Tokens = Annotated[int | None, typer.Option(min=0, help="Budget of all together: tokens of model calls.")]
+Usd = Annotated[float | None, typer.Option(min=0, help="Budget of all together: money for model calls.")]
+Minutes = Annotated[float | None, typer.Option(min=0, help="Budget of all together: working time.")]
+Least = Annotated[int | None, typer.Option(min=1, help="Evaluations that each task gets first. Default: 10.")]
+Share = Annotated[int | None, typer.Option(min=1, help="Evaluations given at a time after that. Default: 10.")]
+Lint = Annotated[
+    bool, typer.Option("--lint/--no-lint", help="Check each task's reference just before its first evaluation.")
+]
+Show = Annotated[bool, typer.Option("--show", help="Print the summary, and do nothing else.")]
+
+
+def campaign(
+    place: Place,
+    name: Name = None,
+    model: s.Model = None,
+    planner_model: s.PlannerModel = None,
+    writer_model: s.WriterModel = None,
+    base_url: s.BaseUrl = None,
+    key_env: s.KeyEnv = None,
+    record: s.Record = None,
+    track: s.Track = None,
+    evaluations: Evaluations = None,
+    tokens: Tokens = None,
+    usd: Usd = None,
+    minutes: Minutes = None,
+    least: Least = None,
+    share: Share = None,
+    stagnation: s.Stagnation = None,
+    language: s.Language = None,
+    lint: Lint = True,
+    show: Show = False,
+    config: opt.ConfigOption = None,
+    store: opt.StoreOption = None,
+    quiet: opt.QuietOption = False,
+    as_json: opt.JsonOption = False,
+) -> int:
+    """Search many tasks with one shared budget, which moves to where it still pays. The same command goes on with it.
+
+    First each task gets a few evaluations; then each next part goes to the task that gained most per cost lately.
+    Each task is a run of its own, NAME.TASK: every other command works on it. In --model, --record and the like,
+    {task} stands for the task's name. Ctrl-C once finishes the step at hand and stops; nothing is lost.
+
+    \b
+    Examples:
+      ksearch campaign tasks/ --model openai:gpt-5 --evaluations 400 --usd 20
+      ksearch campaign tonight.txt --model command:claude --least 5
+      ksearch campaign tonight.txt --show
+    """
+    flags = {k: v for k, v in locals().items() if k not in OWN}
+    from ksearch.cli.opening import opened
+    from ksearch.service.campaigns import Campaign, check_name
+    from ksearch.service.tasklist import read_tasks
+
+    tasks = read_tasks(place)
+    named = check_name(name or Path(place).resolve().stem)
+    with opened(store, readonly=show) as opened_store:
+        if show:
+            return _finish(Campaign(opened_store, named, tasks), "", as_json)
+        totals = {"evaluations": evaluations, "least": least, "share": share}
+        wanted = Wanted(named, place, flags, totals, config)
+        return _run(opened_store, tasks, wanted, lint=lint, loud=not (quiet or as_json), as_json=as_json)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line says; None where it says nothing."""
+
+    name: str
+    place: str
+    flags: dict[str, Any]
+    totals: dict[str, int | None]
+    config: str | None
+
+
+def _run(store: Store, tasks: tuple[Listed, ...], wanted: Wanted, *, lint: bool, loud: bool, as_json: bool) -> int:
+    from ksearch.cli.driving import Stop, listening
+    from ksearch.service.campaigning import Campaigner, alone
+    from ksearch.service.campaigns import Campaign
+    from ksearch.service.desks import staffed
+
+    with alone(str(store.name), wanted.name):
+        found = Campaign(store, wanted.name, tasks)
+        terms = _terms(found, wanted, len(tasks))
+        if loud:
+            say(_preflight(terms, len(tasks)))
+        stop = Stop()
+        console = Console(stop, loud, terms)
+        try:
+            with listening(stop):
+                why = Campaigner(found, terms, console, staffed, lint=lint).carry_on()
+        except KeyboardInterrupt:
+            for entry in (e for e in found.entries if e.begun):
+                found.renew(entry, _reopened(store, entry))
+            _finish(found, "stopped", as_json)
+            say("stopped; nothing is lost. The same command goes on")
+            return INTERRUPTED
+    return _finish(found, why, as_json)
+
+
+def _reopened(store: Store, entry: Entry) -> Run:
+    from ksearch.run import Run
+
+    return Run(store, entry.run_id)
+
+
+def _terms(found: Campaign, wanted: Wanted, tasks: int) -> Terms:
+    """As it was begun, with what the command line changes; a new one by the settings."""
+    from ksearch.errors import BadInput
+    from ksearch.service.campaigning import with_totals
+    from ksearch.service.campaigns import Terms, recorded_terms
+    from ksearch.service.preflight import allows_nothing
+
+    loaded = s.load(wanted.flags, wanted.config)
+    given = {k: getattr(loaded.config, k) for k, v in wanted.flags.items() if v is not None}
+    if found.terms:
+        terms = recorded_terms(found.terms)
+        config = terms.config.model_copy(update=given)
+        say(f"campaign {found.name} goes on as it was begun{_changed(wanted)}")
+    else:
+        config = loaded.config
+        total = wanted.totals["evaluations"] or config.evaluations * tasks
+        terms = Terms(found.name, wanted.place, config, total, min(10, max(1, total // tasks)), 10)
+    terms = with_totals(terms, **wanted.totals)
+    config = config.model_copy(update={"evaluations": terms.evaluations})
+    terms = Terms(terms.name, terms.place, config, terms.evaluations, terms.least, terms.share)
+    if why := allows_nothing(config):
+        raise BadInput(why)
+    if "agent" in (config.planner, *config.all_writers):
+        raise BadInput("a campaign needs models that answer by themselves: name them with --model (or `model` in the "
+                       "settings file)")  # fmt: skip
+    return terms
+
+
+def _changed(wanted: Wanted) -> str:
+    names = [k for k, v in {**wanted.totals, **wanted.flags}.items() if v is not None]
+    return f"; changed now: {', '.join(names)}" if names else ""
+
+
+def _preflight(terms: Terms, tasks: int) -> str:
+    first = min(tasks, terms.evaluations // terms.least)
+    config = terms.config
+    limits = [f"{terms.evaluations:,} evaluations"]
+    limits += [f"{config.usd:g} USD"] if config.usd is not None else []
+    limits += [f"{config.tokens:,} tokens"] if config.tokens is not None else []
+    limits += [f"{config.minutes:g} minutes"] if config.minutes is not None else []
+    text = f"campaign {terms.name}: {tasks:,} task{'s' * (tasks != 1)}, {', '.join(limits)} for all together; "
+    text += f"{terms.least} evaluations for each first, then {terms.share} at a time"
+    short = f"\nnote: that is enough for the first {first:,} tasks only: raise --evaluations or lower --least"
+    return text + (short if first < tasks else "")
+
+
+@dataclass
+class Console:
+    """Shows what goes on, line by line."""
+
+    stop: Stop
+    loud: bool
+    terms: Terms
+
+    def gives(self, campaign: Campaign, grant: Grant) -> None:
+        self.stop.check()
+        if self.loud:
+            made = sum(st.made for st in campaign.standings)
+            part = f"+{grant.evaluations} evaluations ({grant.why})" if grant.evaluations else grant.why
+            print(f"[{made}/{self.terms.evaluations}] {grant.task}: {part}", flush=True)
+
+    def fails(self, entry: Entry, why: str) -> None:
+        if self.loud:
+            print(f"  {entry.listed.name} is set aside: {why}", flush=True)
+
+    def carry(self, run: Run, staff: Staff) -> None:
+        from ksearch.cli.display import SHOWN
+        from ksearch.cli.driving import drive_here
+        from ksearch.cli.lines import event_line
+
+        def show(event: Any, state: Any) -> None:
+            if isinstance(event, SHOWN) and (text := event_line(event, state)):
+                print(f"  {run.id.partition('.')[2]} {text}", flush=True)
+
+        if self.loud:
+            run.watchers.append(show)
+        drive_here(run, staff, self.stop)
+
+
+def _finish(found: Campaign, why: str, as_json: bool) -> int:
+    from ksearch.cli.campaign_table import summary
+    from ksearch.service.campaigns import as_json as summary_json
+
+    if as_json:
+        opt.print_json(summary_json(found, why))
+    else:
+        print(summary(found, why))
+    bad = any((e.standing.over and not e.line.evaluations) or e.halted for e in found.entries)
+    return 1 if bad else 0

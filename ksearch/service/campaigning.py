@@ -1,0 +1,183 @@
+"""Carrying a campaign on: one task after the other gets a part of the budget, until it is spent.
+
+A part is given by an event in the task's own log, before any of it is spent. So whoever comes after a kill finds what
+was given, goes on with that first, and gives on by the same rules.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from fcntl import LOCK_EX, LOCK_NB, lockf
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+from ksearch import events as ev
+from ksearch.config import Loaded, RunConfig
+from ksearch.errors import BadInput, EvaluatorError, StoreError, TaskError
+from ksearch.lint import lint_folder
+from ksearch.run import Run
+from ksearch.service.allotting import Grant, next_grant
+from ksearch.service.beginning import begin, setting
+from ksearch.service.campaigns import KEY, Campaign, Entry, Terms, budget_for, settings_of, shared_limit
+from ksearch.service.desks import Staff
+from ksearch.tasks import Task, load_task
+
+AUTHOR = "campaign"
+HALTS = 2  # tasks in a row that paused before anything was measured: what stops one will stop all
+
+Staffing = Callable[[RunConfig, Task | None], AbstractContextManager[Staff]]
+
+
+class Face(Protocol):
+    """Who shows what goes on, and can stop it."""
+
+    def gives(self, campaign: Campaign, grant: Grant) -> None:
+        """A task gets a part of the budget."""
+
+    def fails(self, entry: Entry, why: str) -> None:
+        """A task cannot be searched."""
+
+    def carry(self, run: Run, staff: Staff) -> None:
+        """Carry a run forward until it is done, paused or stopped."""
+
+
+class Campaigner:
+    """One process that carries a campaign forward."""
+
+    def __init__(self, campaign: Campaign, terms: Terms, face: Face, staffing: Staffing, *, lint: bool = True) -> None:
+        self.campaign, self.terms, self.face, self.staffing = campaign, terms, face, staffing
+        self.lint = lint
+        self._halts: list[str] = []
+        self._first = [e for e in campaign.entries if (e.begun and e.line.status == "unfinished") or e.halted]
+
+    def carry_on(self) -> str:
+        """Until the budget is spent or no task can use it. Returns why it ended.
+
+        Raises:
+            ModelSetupError: a model cannot be used; nothing was spent on it.
+        """
+        while True:
+            if why := self._shared_spent():
+                return why
+            if self._first:
+                entry = self._first.pop(0)
+                grant = Grant(entry.listed.name, 0, "what it was given before is not used up")
+            elif given := next_grant(self.campaign.standings, self.terms.rules):
+                grant = given
+            else:
+                return self._nothing_left()
+            if why := self._visit(self._entry(grant.task), grant):
+                return why
+
+    def _entry(self, task: str) -> Entry:
+        return next(e for e in self.campaign.entries if e.listed.name == task)
+
+    def _shared_spent(self) -> str | None:
+        config, spent = self.terms.config, self.campaign.spent
+        limits = {
+            "usd": (config.usd, spent.usd),
+            "tokens": (config.tokens, spent.tokens),
+            "minutes": (config.minutes, spent.seconds / 60),
+        }
+        for name, (limit, used) in limits.items():
+            if limit is not None and used >= limit:
+                return f"budget: {name}"
+        return None
+
+    def _nothing_left(self) -> str:
+        left = self.terms.evaluations - sum(s.committed for s in self.campaign.standings)
+        return "budget: evaluations" if left <= 0 else "no task can use more of the budget"
+
+    def _visit(self, entry: Entry, grant: Grant) -> str | None:
+        """Give a task its part and carry its run on. Returns why the campaign ends with it, if it does."""
+        self.face.gives(self.campaign, grant)
+        before = entry.standing.made
+        try:
+            run = self._carry(entry, grant)
+        except (TaskError, EvaluatorError) as error:
+            self.campaign.fail(entry, str(error))
+            self.face.fails(entry, str(error))
+            return None
+        self.campaign.renew(entry, run)
+        if entry.halted and entry.standing.made == before:
+            self._halts.append(entry.halted)
+            if len(self._halts) >= HALTS:
+                return f"{HALTS} tasks in a row came to nothing, the last one because of: {entry.halted}"
+        else:
+            self._halts.clear()
+        return shared_limit(run.state)
+
+    def _carry(self, entry: Entry, grant: Grant) -> Run:
+        if not entry.begun and self.lint:
+            check(entry.listed.where)
+        task = load_task(entry.listed.where)
+        given = entry.standing.given + grant.evaluations
+        run = Run(self.campaign.store, entry.run_id) if entry.begun else None
+        budget = budget_for(self.terms, run.state if run else None, given, self.campaign.spent)
+        config = settings_of(self.terms, entry.listed, budget)
+        if run:
+            config = setting(run.state).config  # as it was begun; and its folder has to be as it was
+        with self.staffing(config, task) as staff:
+            if run is None:
+                loaded = Loaded(config, {**dict.fromkeys(RunConfig.model_fields, f"campaign {self.terms.name}")})
+                extra = {KEY: self.terms.recorded()}
+                run = begin(self.campaign.store, entry.run_id, loaded, staff.machine(), extra)
+            else:
+                if entry.halted:
+                    run.command(ev.Resume(), AUTHOR)
+                if run.state.config.budget != budget:
+                    run.command(ev.SetBudget(budget), AUTHOR)
+            entry.begun = True
+            self.face.carry(run, staff)
+        return run
+
+
+def check(where: str) -> None:
+    """Lint without programs, just before the first money is spent.
+
+    Raises:
+        TaskError: a check failed.
+    """
+    report = lint_folder(where)
+    if failed := report.failures:
+        first = failed[0]
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise TaskError(f"lint: {first.check}: {first.detail}{more}. See `ksearch lint {where}`")
+
+
+@contextmanager
+def alone(store_name: str, name: str) -> Iterator[None]:
+    """Hold a campaign: two that share out one budget would give it twice. A killed process lets go at once.
+
+    Raises:
+        BadInput: another process of this machine carries it on.
+    """
+    digest = sha256(f"{store_name}\n{name}".encode()).hexdigest()[:16]
+    path = Path(tempfile.gettempdir()) / f"ksearch-campaign-{digest}.lock"
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}. Set TMPDIR to a folder that you can write to") from error
+    try:
+        try:
+            lockf(fd, LOCK_EX | LOCK_NB)
+        except OSError:
+            holder = os.read(fd, 20).decode(errors="replace").strip() or "?"
+            raise BadInput(
+                f"campaign {name} is being carried on already, by process {holder}: watch it with `ksearch runs`, or "
+                "stop that process (Ctrl-C loses nothing)"
+            ) from None
+        os.ftruncate(fd, 0)
+        os.write(fd, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(fd)
+
+
+def with_totals(terms: Terms, **changes: int | None) -> Terms:
+    return replace(terms, **{k: v for k, v in changes.items() if v is not None})  # type: ignore[arg-type]

@@ -1,0 +1,98 @@
+"""Who of many tasks gets the next part of a shared budget."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ksearch.drivers import drive
+from ksearch.protocol import Budget, SearchConfig
+from ksearch.run import Run
+from ksearch.service.allotting import Rules, Standing, Step, Unit, next_grant, rate, steps_of
+from ksearch.store import open_store
+from ksearch.testing.fakes import fake_desk
+
+
+def standing(task: str, speeds: list[float], *, given: int | None = None, over: str = "", usd: float = 1) -> Standing:
+    """A task whose best was so fast after each evaluation; each cost `usd`."""
+    steps = [Step(n, 100 * n, usd * n, math.log(s)) for n, s in enumerate([1.0, *speeds])]
+    return Standing(task, len(speeds) if given is None else given, len(speeds), over, tuple(steps))
+
+
+def test_each_task_gets_its_first_part_in_the_order_of_the_list() -> None:
+    rules = Rules(30, least=4)
+    grant = next_grant([standing("a", [2.0] * 4), Standing("b"), Standing("c")], rules)
+    assert grant
+    assert (grant.task, grant.evaluations) == ("b", 4)
+    half = next_grant([standing("a", [2.0] * 4), standing("b", [1, 1])], rules)
+    assert half
+    assert (half.task, half.evaluations) == ("b", 2)
+
+
+def test_then_the_task_that_gained_most_lately_gets_more() -> None:
+    early = standing("early", [3.0, 3.0, 3.0, 3.0])  # gained much, but long ago
+    late = standing("late", [1.0, 1.0, 1.1, 1.2])
+    grant = next_grant([early, late], Rules(20, least=4, share=2))
+    assert grant
+    assert (grant.task, grant.evaluations) == ("late", 2)
+    assert "%" in grant.why
+
+
+def test_gain_is_set_against_what_it_cost() -> None:
+    dear, cheap = standing("dear", [1.0, 1.5], usd=4), standing("cheap", [1.0, 1.4], usd=0.1)
+    by_usd = next_grant([dear, cheap], Rules(20, 2, 2, Unit.USD))
+    by_count = next_grant([dear, cheap], Rules(20, 2, 2, Unit.EVALUATIONS))
+    assert by_usd
+    assert by_count
+    assert (by_usd.task, by_count.task) == ("cheap", "dear")
+
+
+def test_tasks_that_gain_nothing_take_turns() -> None:
+    standings = [standing("a", [1.0] * 6), standing("b", [1.0] * 4), standing("c", [1.0] * 4)]
+    grant = next_grant(standings, Rules(30, least=4, share=2))
+    assert grant
+    assert grant.task == "b"
+
+
+def test_a_task_that_is_over_gives_back_what_it_did_not_use() -> None:
+    over = standing("a", [2.0] * 3, given=10, over="exhausted")
+    grant = next_grant([over, standing("b", [1.0] * 4)], Rules(9, least=4, share=9))
+    assert grant
+    assert (grant.task, grant.evaluations) == ("b", 2)
+    assert next_grant([over], Rules(90)) is None
+
+
+def test_what_is_given_and_not_used_yet_is_not_given_again() -> None:
+    assert next_grant([standing("a", [], given=10)], Rules(10, least=4)) is None
+
+
+@given(st.lists(st.lists(st.floats(1, 4), max_size=12), min_size=1, max_size=6), st.integers(1, 60), st.integers(1, 9))
+def test_the_budget_is_given_out_to_the_last_evaluation_and_never_more(
+    speeds: list[list[float]], total: int, least: int
+) -> None:
+    rules, made = Rules(total, least, 3), {str(n): 0 for n in range(len(speeds))}
+
+    def seen(task: str) -> Standing:
+        curve = (speeds[int(task)] or [1.0]) * 60
+        return standing(task, curve[: made[task]])
+
+    while grant := next_grant([seen(task) for task in made], rules):
+        assert grant.evaluations > 0
+        made[grant.task] += grant.evaluations
+    assert sum(made.values()) == total
+    if total >= least * len(speeds):
+        assert min(made.values()) >= least
+
+
+def test_steps_tell_cost_and_best_after_each_evaluation_of_a_log() -> None:
+    run = Run.create(open_store(":memory:"), "a", SearchConfig(Budget(12), stagnation=3))
+    drive(run, fake_desk(3))
+    steps = steps_of(run.log())
+    assert [s.evaluations for s in steps] == list(range(13))
+    assert [s.usd for s in steps] == sorted(s.usd for s in steps)
+    best = run.state.evaluations[run.state.best_id or ""].speedup
+    assert best
+    assert steps[-1].log_speed == max(0.0, math.log(best.value))
+    assert rate(Standing("a", 12, 12, "", steps), Rules(99, share=12)) > 0
