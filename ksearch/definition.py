@@ -161,6 +161,7 @@ class TaskSpec:
     threads: int = 1
     limits: Limits = field(default_factory=Limits)
     hash: str = ""  # SHA-256 over the folder's content
+    constraints: tuple[str, ...] = ()  # expressions that are at least 0 for every combination of sizes that makes sense
     device: str = "cpu"  # where the programs run and the tensors lie; "cuda": reference.py works on torch tensors
 
     def __post_init__(self) -> None:
@@ -197,6 +198,10 @@ class TaskSpec:
         """Everything an expression may use: the constants and these axes."""
         return {**self.constants, **axes}
 
+    def allows(self, axes: Mapping[str, int]) -> bool:
+        """Whether these sizes make sense together."""
+        return all(evaluate(c, self.names(axes)) >= 0 for c in self.constraints)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-able; `from_dict` gives the same spec back."""
         return asdict(self)
@@ -223,7 +228,7 @@ class TaskSpec:
             }
             built["floor"] = Floor(**data.get("floor", {}))
             built["limits"] = Limits(**data.get("limits", {}))
-            for name in ("axes", "languages", "forbid"):
+            for name in ("axes", "languages", "forbid", "constraints"):
                 if name in data:
                     built[name] = tuple(data[name])
             return cls(**built)

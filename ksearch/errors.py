@@ -166,3 +166,7 @@ class CertificateError(BadInput):
 
 class AgentError(KSearchError):
     """What an agent asked for over MCP cannot be done. The message ends with the tool to call next."""
+
+
+class TorchMissing(TaskError):
+    """A task whose inputs and outputs are known only by running it, and torch is not installed."""

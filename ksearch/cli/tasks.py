@@ -20,6 +20,17 @@ def init(
     folder: Annotated[str, typer.Argument(metavar="FOLDER")],
     name: Annotated[str, typer.Option(metavar="NAME", help="Of the task. Default: the folder's.")] = "",
     language: Annotated[str, typer.Option(metavar="NAME", help="Of its baseline: cpp or python.")] = "cpp",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="PATH",
+            help="Make it from a FlashInfer-Bench definition, a GPU MODE folder or a KernelBench file.",
+        ),
+    ] = None,
+    device: Annotated[
+        str, typer.Option(metavar="NAME", help="With --from: cpu or cuda. Default: cuda where there is a GPU.")
+    ] = "",
     as_json: opt.JsonOption = False,
 ) -> None:
     """Write a new task folder that is complete and commented: change it into your own task.
@@ -28,10 +39,13 @@ def init(
     Examples:
       ksearch init my_kernel
       ksearch init tasks/softmax --name row_softmax --language python
+      ksearch init my_gemm --from flashinfer-trace:gemm_n128_k2048
     """
-    from ksearch.tasks import init_task
+    from ksearch.tasks import init_from, init_task
 
-    task = init_task(folder, name, language)
+    if source and name:
+        raise BadInput("--from takes the name that the source has: leave out --name, and change it in task.toml")
+    task = init_from(source, folder, device) if source else init_task(folder, name, language)
     files = sorted(path.name for path in task.folder.iterdir() if path.is_file())
     if as_json:
         opt.print_json({"task": task.name, "folder": str(task.folder), "files": files})
@@ -42,7 +56,10 @@ def init(
 
 def lint(
     tasks: Annotated[
-        list[str] | None, typer.Argument(metavar="TASK...", show_default=False, help="Folders, or bundled tasks.")
+        list[str] | None,
+        typer.Argument(
+            metavar="TASK...", show_default=False, help="Folders, bundled tasks, or tasks in another format."
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All bundled tasks.")] = False,
     static: Annotated[bool, typer.Option("--reference-only", help="Do not build or run programs.")] = False,
@@ -57,11 +74,12 @@ def lint(
     Examples:
       ksearch lint my_kernel
       ksearch lint --all
+      ksearch lint flashinfer-trace --reference-only
     """
     from ksearch.lint import lint_folder, local_evaluator
-    from ksearch.tasks import bundled_tasks
+    from ksearch.tasks import bundled_tasks, tasks_of
 
-    names = [*(tasks or []), *(bundled_tasks() if every else ())]
+    names = [*(found for name in tasks or [] for found in tasks_of(name)), *(bundled_tasks() if every else ())]
     if not names:
         raise BadInput(f"name a task folder, a bundled task ({', '.join(bundled_tasks())}), or --all")
     shown = not quiet and not as_json

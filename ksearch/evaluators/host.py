@@ -85,7 +85,7 @@ class Host:
 
     def own(self, value: Any) -> Array:
         """What a task's function returned, as a contiguous array here."""
-        return np.ascontiguousarray(value)
+        return np.asarray(value, order="C")  # ascontiguousarray would give a scalar a dimension
 
     def copy(self, value: Array) -> Array:
         return value.copy()

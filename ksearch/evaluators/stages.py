@@ -177,7 +177,7 @@ def unseen(bench: Bench, count: int, rng: random.Random) -> list[Workload]:
     for _ in range(200):
         axes = {name: _draw(spec.domain[name], rng) for name in spec.axes}
         try:
-            fits = 0 < bench.set_bytes(axes) <= largest
+            fits = 0 < bench.set_bytes(axes) <= largest and spec.allows(axes)
         except ValueError:
             continue
         if fits and axes not in seen:

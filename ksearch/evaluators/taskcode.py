@@ -18,6 +18,9 @@ def load(path: Path) -> dict[str, Any]:
     sys.path.insert(0, str(path.parent))
     try:
         exec(compile(path.read_bytes(), str(path), "exec"), scope)  # noqa: S102
+    except ModuleNotFoundError as error:
+        cure = f"`pip install {error.name}` for {sys.executable}" if error.name else "Install it"
+        raise TaskFault(f"{path}: {error}. {cure}.") from error
     except Exception as error:  # boundary: the task author's code
         raise TaskFault(f"{path}: {type(error).__name__}: {error}") from error
     return scope

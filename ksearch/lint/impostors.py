@@ -29,8 +29,9 @@ def impostors(task: Task) -> list[Impostor]:
         made.append(Impostor("an input returned", _program(spec, *copies)))
     made += [
         Impostor("the last element of each row left out", _with_reference(task, _LEFT_OUT)),
-        Impostor("right only for the first workload", _with_reference(task, _FIRST_ONLY)),
     ]
+    if len(spec.workloads) > 1:
+        made.append(Impostor("right only for the first workload", _with_reference(task, _FIRST_ONLY)))
     return made
 
 
@@ -94,5 +95,6 @@ def run({_signature(spec)}):
             {flaw}
             target[...] = value
 """
-    sources = {"impostor.py": text, "task_reference.py": task.reference_source}
+    beside = {p.name: p.read_text(encoding="utf-8") for p in task.folder.glob("*.py") if p != task.reference_path}
+    sources = {**beside, "impostor.py": text, "task_reference.py": task.reference_source}
     return Program(sources, "impostor.py::run", "python")

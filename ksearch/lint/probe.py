@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ksearch.definition import AxisDomain, Tensor
+from ksearch.definition import AxisDomain, Tensor, Workload
 from ksearch.lint.flaws import FLAWS, Flaw
 from ksearch.lint.reference import SEED, Array, Mistake, Reference
 from ksearch.lint.report import Row, Status
@@ -124,6 +124,8 @@ def unseen_shapes(r: Reference) -> str:
     shapes = [least, *({a: _pick(d, rng) for a, d in spec.domain.items()} for _ in range(40))]
     for axes in shapes:
         try:
+            if not spec.allows(axes):
+                continue
             size = sum(t.size_bytes(spec.names(axes)) for t in (*spec.inputs, *spec.outputs))
         except ValueError as error:
             raise Mistake(f"{error}", "Narrow the domain, or correct the shape.") from None
@@ -152,9 +154,11 @@ def possible_floor(r: Reference) -> str:
 def depends_on(r: Reference, tensor: Tensor) -> str:
     """Another draw of this one input has to change what the judge accepts, on one workload at least."""
     workloads, blind, same = r.by_size(), [], True
+    if all(_unchanged(r, tensor, w) for w in workloads):  # as lengths are where there is one sequence only
+        workloads = r.ordered()
     for workload in workloads:
         axes, (inputs, outputs) = dict(workload.axes), r.drawn[workload.name]
-        other = r.draw(axes, SEED + 1)[tensor.name]
+        other = _another(r, tensor, axes, inputs[tensor.name])
         if np.array_equal(other, inputs[tensor.name], equal_nan=tensor.dtype.startswith("float")):
             blind.append(workload)
             continue
@@ -178,6 +182,20 @@ def depends_on(r: Reference, tensor: Tensor) -> str:
         f"a kernel that ignores the values of {tensor.name} would pass",
         f"Choose inputs for which {tensor.name} matters, tighten the tolerance, or drop {tensor.name}.",
     )
+
+
+def _another(r: Reference, tensor: Tensor, axes: dict[str, int], value: Array) -> Array:
+    """Another draw; a scalar that is the same in each may be another workload's."""
+    other = r.draw(axes, SEED + 1)[tensor.name]
+    if tensor.shape or other != value:
+        return other
+    return next((v for inputs, _ in r.drawn.values() if (v := inputs[tensor.name]) != value), other)
+
+
+def _unchanged(r: Reference, tensor: Tensor, workload: Workload) -> bool:
+    other = r.draw(dict(workload.axes), SEED + 1)[tensor.name]
+    drawn = r.drawn[workload.name][0][tensor.name]
+    return bool(np.array_equal(other, drawn, equal_nan=tensor.dtype.startswith("float")))
 
 
 def refuses(r: Reference, flaw: Flaw, tensor: Tensor) -> str:

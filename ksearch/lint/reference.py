@@ -107,7 +107,13 @@ class Reference:
 
     def by_size(self) -> list[Workload]:
         """Workloads, the smallest first, without those that would take long to compute again and again."""
-        size = {w.name: sum(a.nbytes for a in self.drawn[w.name][0].values()) for w in self.spec.workloads}
-        ordered = sorted(self.spec.workloads, key=lambda w: size[w.name])
-        small = [w for w in ordered if size[w.name] <= SMALL_BYTES]
+        ordered = self.ordered()
+        small = [w for w in ordered if self._bytes(w) <= SMALL_BYTES]
         return small or ordered[:1]
+
+    def ordered(self) -> list[Workload]:
+        """All workloads, the smallest first."""
+        return sorted(self.spec.workloads, key=self._bytes)
+
+    def _bytes(self, workload: Workload) -> int:
+        return sum(a.nbytes for a in self.drawn[workload.name][0].values())

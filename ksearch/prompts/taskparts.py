@@ -82,6 +82,7 @@ def _domain(task: TaskSpec) -> str:
         step = f" in steps of {d.multiple_of}" if d.multiple_of > 1 else ""
         listed = ", ".join(map(str, d.values))
         ranges.append(f"{axis} one of {listed}" if d.values else f"{axis} {d.min}..{d.max}{step}")
+    ranges += [f"{formula} >= 0" for formula in task.constraints]
     return f"Domain (a new best is checked on other shapes from it): {'; '.join(ranges)}." if ranges else ""
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ksearch.definition import DEVICES, TaskSpec
 from ksearch.errors import TaskError
+from ksearch.tasks import foreign
 from ksearch.tasks import format as fmt
 from ksearch.tasks.fields import Section, Source, listed, suggest
 from ksearch.tasks.sources import hash_folder, read_file, read_program, read_reference
@@ -61,12 +63,16 @@ def bundled_tasks() -> tuple[str, ...]:
 def find_task(name: str | Path) -> Path:
     """The folder of a task given by path (of the folder or its task.toml) or by the name of a bundled one.
 
+    A task in one of the field's formats (`ksearch.tasks.foreign`) is made into a folder first.
+
     Raises:
         TaskError: there is no such folder and no bundled task of that name.
     """
     path = Path(name).expanduser()
     if path.is_file() and path.name == "task.toml":
         return path.parent
+    if str(name) not in bundled_tasks() and foreign.is_foreign(name):
+        return foreign.place(name)
     if path.is_dir():
         return path
     if str(name) in bundled_tasks():
@@ -76,6 +82,21 @@ def find_task(name: str | Path) -> Path:
         f"{name}: no such task folder, and no bundled task of that name. Bundled: {listed(known)}."
         f"{suggest(str(name), known)} `ksearch init {name}` writes a new folder."
     )
+
+
+def tasks_of(name: str) -> list[str]:
+    """The tasks that a name stands for: each definition of a FlashInfer-Bench data set, else itself."""
+    return foreign.expand(name) if name not in bundled_tasks() and foreign.is_foreign(name) else [name]
+
+
+def why_not_here(task: Task) -> str:
+    """Why a task that was read from another format cannot run on this machine; "" if nothing is known against it."""
+    about = foreign.about(task.folder)
+    if large := next((note for note in about.get("notes", ()) if note.startswith(foreign.TOO_LARGE)), ""):
+        return large
+    if about and importlib.util.find_spec("torch") is None:
+        return "its reference is torch code, and torch is not installed: pip install torch"
+    return ""
 
 
 def load_task(path_or_name: str | Path) -> Task:
@@ -98,17 +119,17 @@ def load_task(path_or_name: str | Path) -> Task:
 def _spec(root: Section, folder: Path, languages: tuple[str, ...]) -> TaskSpec:
     device = root.choice("device", DEVICES, "cpu")
     name, title, description = fmt.task_name(root), root.text("title", ""), root.text("description")
-    symbol = _symbol(root)
     axes = fmt.read_axes(root)
     constants = fmt.read_constants(root, axes)
     known = {**axes, **constants}
     inputs, outputs = (fmt.read_tensors(root, key, known) for key in ("inputs", "outputs"))
     fmt.check_distinct(root, inputs, outputs, axes)
     fmt.check_device(root, device, languages, inputs, outputs)
-    tolerance = fmt.read_tolerances(root, outputs)
     floor = fmt.read_floor(root, known)
     workloads = fmt.read_workloads(root, axes)
-    fmt.check_sizes(root, (*inputs, *outputs), floor, workloads, constants)
+    constraints = fmt.read_constraints(root, known)
+    fmt.check_sizes(root, (*inputs, *outputs), floor, workloads, constants, constraints)
+    symbol = _symbol(root)
     return TaskSpec(
         name=name,
         title=title or name,
@@ -120,13 +141,14 @@ def _spec(root: Section, folder: Path, languages: tuple[str, ...]) -> TaskSpec:
         inputs=inputs,
         outputs=outputs,
         workloads=workloads,
-        tolerance=tolerance,
+        tolerance=fmt.read_tolerances(root, outputs),
         precision=root.choice("precision", fmt.PRECISIONS, "tolerance"),
         floor=floor,
         mean=fmt.read_mean(root),
         baseline=read_program(root.table("baseline"), folder, symbol, languages),
         strong=_strong(root, folder, symbol),
         constants=constants,
+        constraints=constraints,
         forbid=root.texts("forbid", ()),
         threads=root.integer("threads", 1),
         limits=fmt.read_limits(root),

@@ -175,6 +175,13 @@ def read_floor(root: Section, names: Mapping[str, object]) -> Floor:
     return Floor(**formulas)
 
 
+def read_constraints(root: Section, names: Mapping[str, object]) -> tuple[str, ...]:
+    formulas = root.texts("constraints", ())
+    for formula in formulas:
+        check_formula(root, "constraints", formula, names)
+    return formulas
+
+
 def read_workloads(root: Section, axes: Mapping[str, AxisDomain]) -> tuple[Workload, ...]:
     entries = root.tables("workloads")
     workloads: list[Workload] = []
@@ -221,11 +228,15 @@ def check_sizes(
     floor: Floor,
     workloads: tuple[Workload, ...],
     constants: Mapping[str, int | float],
+    constraints: tuple[str, ...] = (),
 ) -> None:
     """Every shape and floor has a sensible value for every workload."""
     for number, workload in enumerate(workloads):
         names = {**constants, **workload.axes}
         entry = root.tables("workloads")[number]
+        for formula in constraints:
+            if (value := evaluate(formula, names)) < 0:
+                entry.fail("axes", f"{formula} is {value}", f"The task's constraints want 0 or more: {formula}.")
         for tensor in tensors:
             try:
                 dims = tensor.dims(names)

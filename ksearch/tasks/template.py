@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from ksearch.errors import TaskError
+from ksearch.tasks import foreign
 from ksearch.tasks.fields import listed, suggest
 from ksearch.tasks.folder import Task, load_task
 
@@ -35,6 +36,19 @@ def init_task(folder: str | Path, name: str = "", language: str = "cpp") -> Task
     contents = {"task.toml": text}
     contents |= {f: (FILES / f).read_text(encoding="utf-8") for f in ("reference.py", baseline)}
     _write(folder, contents)
+    return load_task(folder)
+
+
+def init_from(source: str, folder: str | Path, device: str = "") -> Task:
+    """Write the task that a file or folder in another format becomes into `folder`, to be changed from there.
+
+    Raises:
+        TaskError: it cannot be read, or a file is already there.
+    """
+    folder = Path(folder).expanduser()
+    if not foreign.is_foreign(source):
+        raise TaskError(f"{source}: not one of the formats that are read: {listed(foreign.FORMATS)}.")
+    _write(folder, foreign.convert(source, device))
     return load_task(folder)
 
 
