@@ -28,6 +28,7 @@ _FLAGS = {"writers": "writer"}  # flags that are named otherwise: this one is re
 Whole = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Names = Annotated[tuple[str, ...], Field(strict=False)]  # files and flags hold lists
 Rates = Annotated[tuple[Amount, ...], Field(strict=False, min_length=2, max_length=3)]
 
@@ -64,6 +65,13 @@ class RunConfig(BaseModel):
     prompt_tokens: Whole = 24_000  # longest prompt, estimated; what fits less well is left out
     brief_prompts: bool = False  # the writer's short form, for small local models
     reply_tokens: Whole = 16_000  # longest reply of a model, its reasoning included
+    reply_seconds: Seconds = 600.0  # longest wait for a reply of a model
+    model_tries: Whole = 4  # calls in all, of one that fails in a way that passes
+    retry_seconds: Seconds = 1.0  # before the second of them, doubled each time
+    retry_limit_seconds: Seconds = 30.0  # a provider that asks for a longer wait pauses the run until then
+    outage_failures: Whole = 3  # such calls in a row after which a provider is down: the run pauses, and asks it again
+    outage_seconds: Seconds = 30.0  # until it is asked again; doubled each time, to 15 minutes
+    outage_hours: Seconds = 24.0  # without a reply, after which it is not asked again by itself
     reserve_tokens: Count | None = None  # set aside before each model call; None: the worst case, see `reserve`
     reserve_usd: Amount | None = None  # None: the worst case by the models' prices, as far as they are known
 

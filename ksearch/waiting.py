@@ -6,6 +6,8 @@ What only a person can mend (a key, a balance) pauses it until somebody says so.
 
 from __future__ import annotations
 
+import time
+
 from ksearch import events as ev
 from ksearch.protocol import Lost
 from ksearch.state import State
@@ -19,7 +21,8 @@ def pauses(state: State, lost: Lost, now: float) -> list[ev.Event]:
         return []
     if state.paused and (state.paused_until is None or state.paused_until >= lost.until):
         return []
-    return [ev.Paused(at=now, reason=lost.reason, until=lost.until)]
+    then = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(lost.until))
+    return [ev.Paused(at=now, reason=f"until {then} UTC, then asked again: {lost.reason}", until=lost.until)]
 
 
 def goes_on(state: State, now: float) -> list[ev.Event]:

@@ -23,6 +23,7 @@ from ksearch.search import ALL_KINDS
 from ksearch.service.beginning import begin, setting
 from ksearch.service.carrying import carry
 from ksearch.service.desks import Staff, staffed
+from ksearch.service.outlasting import outlast
 from ksearch.service.preflight import allows_nothing, preflight
 from ksearch.service.tracking import tracked, wanted
 from ksearch.state import State
@@ -127,9 +128,13 @@ def drive_here(run: Run, staff: Staff, stop: Stop, *, stay: bool = False) -> Don
     desk = staff.desk(run, setting(run.state))
     served = Interruptible(desk.planner, desk.writer, desk.evaluator, stop)
     with _tracked(run):
-        if staff.kinds == ALL_KINDS:
-            return drive(run, served, stop.sleep)
-        return carry(run, served, staff.kinds, stop.sleep, stay=stay)
+        return outlast(run, lambda: _go(run, served, staff, stop, stay=stay), stop.sleep, staff.try_now)
+
+
+def _go(run: Run, desk: Desk, staff: Staff, stop: Stop, *, stay: bool) -> Done | Wait:
+    if staff.kinds == ALL_KINDS:
+        return drive(run, desk, stop.sleep)
+    return carry(run, desk, staff.kinds, stop.sleep, stay=stay)
 
 
 def _tracked(run: Run) -> AbstractContextManager[None]:

@@ -28,6 +28,7 @@ def status_json(run: Run, now: float, dead: Callable[[Holder], bool] = is_dead) 
         "status": status_of(state.ended, state.paused),
         "ended": state.ended,
         "paused": state.paused,
+        "paused_until": state.paused_until,
         "events": run.seq,
         "last_event_at": state.last_at,
         "at_work": any(r["holder"] and not r["holder_gone"] and r["deadline"] > now for r in out),

@@ -29,6 +29,7 @@ BAR = 8  # characters of the gauge
 MAX_LANES = 4
 MAX_RESULTS = 5
 TREE = 5  # lines of the tree at least, where the terminal has them
+LATE_S = 30  # seconds after the end of a pause by which a driver that is there has gone on
 QUIET_S = 600  # seconds without an event that are worth a remark while work is out
 
 
@@ -133,6 +134,8 @@ def health(state: State, view: View, now: float, dead: Callable[[Holder], bool] 
         return "bold red", f"health {one_line(view.problem, 400)}"
     age = max(0.0, now - state.last_at)
     said = f"last event {duration(age)} ago"
+    if state.paused_until is not None:
+        return _waiting(state.paused_until - now, said)
     if state.ended or state.paused:
         return "dim", f"health {said}"
     lost = [reason for p in state.pending.values() for reason in p.lost[-1:]]
@@ -144,6 +147,13 @@ def health(state: State, view: View, now: float, dead: Callable[[Holder], bool] 
     if age > QUIET_S:
         return "red", f"health {said}; work is out, and nothing has been heard of it since"
     return "green", f"health {said}; {_stagnation(state) or 'at work'}"
+
+
+def _waiting(left: float, said: str) -> Line:
+    """A pause that ends by itself, if somebody is there to go on."""
+    if left < -LATE_S:
+        return "red", f"health {said}; nobody is at work: `ksearch resume` goes on"
+    return "yellow", f"health {said}; goes on by itself in {duration(max(0.0, left))}"
 
 
 def _stagnation(state: State) -> str:

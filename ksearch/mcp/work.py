@@ -70,7 +70,9 @@ class Work:
         facts |= {"unmeasured": [short(id) for id in waiting], "out": out(run)}
         why_not = self._house.why_not_measured_here(at)
         again = f'next_request(run="{run.id}", wait_s=45)'
-        if state.paused:
+        if state.paused_until is not None:
+            then = f"{again}: the run goes on by itself"
+        elif state.paused:
             then = f'ask your user, then resume(run="{run.id}")'
         elif waiting and why_not is None:
             then = f'evaluate(run="{run.id}")'

@@ -31,6 +31,7 @@ class Call:
     temperature: float | None = None
     json_schema: Mapping[str, object] | None = None  # asked for where the model can be held to one
     timeout_s: float = 600.0  # for the whole reply
+    once: bool = False  # a probe: what would be repeated is not
 
     def __post_init__(self) -> None:
         check(bool(self.role), "a call needs a role")

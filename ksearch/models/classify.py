@@ -21,6 +21,7 @@ from ksearch.errors import (
     QuotaExhausted,
     RateLimited,
 )
+from ksearch.models.resets import reset_s
 
 # No waiting helps against these.
 _NO_MONEY = re.compile(
@@ -83,6 +84,8 @@ def http_error(who: str, status: int, headers: Mapping[str, str], body: bytes) -
     """The error that an HTTP answer of status 300 or more stands for."""
     text = body[:20_000].decode("utf-8", "replace")
     wait = retry_after_s(headers, text)
+    if wait is None and status == 429:
+        wait = reset_s(text, datetime.now().astimezone())
     said = message_of(text)
     kind, cure = _http_kind(status, text, wait)
     message = f"{who} answered {status}{': ' + said if said else ''}. {cure}"
@@ -119,7 +122,8 @@ def text_error(who: str, said: str, raw: bytes = b"") -> ModelError:
         (_KEY, BadKey),
     ]
     kind = next((kind for pattern, kind in kinds if pattern.search(said)), ModelUnavailable)
-    return kind(f"{who}: {clean(said)}", raw=raw, maybe_billed=True)
+    wait = reset_s(said, datetime.now().astimezone()) if issubclass(kind, QuotaExhausted | RateLimited) else None
+    return kind(f"{who}: {clean(said)}", retry_after_s=wait, raw=raw, maybe_billed=True)
 
 
 def message_of(body: str) -> str:

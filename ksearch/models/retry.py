@@ -46,7 +46,7 @@ class Retrying:
                 answer = self.inner.complete(call)
             except ModelError as error:
                 error.tries = tries
-                wait = self._wait(error, tries)
+                wait = None if call.once else self._wait(error, tries)
                 if wait is None:
                     raise
                 self.sleep(wait)

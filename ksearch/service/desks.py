@@ -15,7 +15,8 @@ from ksearch.errors import BadInput
 from ksearch.evaluators.local import LocalEvaluator
 from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.events import Asked, Received
-from ksearch.models import AgentModel, Model, Price, Recorder, TranscriptModel, open_model
+from ksearch.models import AgentModel, Model, Price, Recorder, RetryPolicy, TranscriptModel, open_model
+from ksearch.models.outage import MAX_WAIT_S, Breaker, Guarded, OutagePolicy, provider_of
 from ksearch.protocol import Kind
 from ksearch.run import Run
 from ksearch.search import ALL_KINDS
@@ -36,6 +37,7 @@ class Staff:
     desk: MakeDesk
     kinds: frozenset[Kind]
     machine: Callable[[], str | None] = lambda: None
+    try_now: Callable[[], None] = lambda: None  # somebody says that a provider that was down may be up again
 
 
 @contextmanager
@@ -50,7 +52,8 @@ def staffed(config: RunConfig, task: Task | None) -> Iterator[Staff]:
     if config.model.partition(":")[0] == FAKE:
         yield Staff(lambda *_: _fake(config), ALL_KINDS)
         return
-    planner, writers = _models(config)
+    breakers = dict[str, Breaker]()
+    planner, writers = _models(config, breakers)
     models = {Kind.PLAN: (planner,), Kind.WRITE: tuple(writers.values())}
     answered = frozenset(k for k, all_ in models.items() if not any(isinstance(m, AgentModel) for m in all_))
     if task is None:
@@ -61,10 +64,15 @@ def staffed(config: RunConfig, task: Task | None) -> Iterator[Staff]:
         )
     with LocalEvaluator(task.spec, task.folder, options=EvaluatorOptions(profile="best")) as local:
         kinds = answered | {Kind.EVALUATE}
-        yield Staff(lambda run, at: _desk(run, at, planner, writers, Bench(local)), kinds, lambda: machine_facts(local))
+        yield Staff(
+            lambda run, at: _desk(run, at, planner, writers, Bench(local)),
+            kinds,
+            lambda: machine_facts(local),
+            lambda: _try_now(breakers),
+        )
 
 
-def _models(config: RunConfig) -> tuple[Model, Mapping[str, Model]]:
+def _models(config: RunConfig, breakers: dict[str, Breaker]) -> tuple[Model, Mapping[str, Model]]:
     """The planner, and the writers by the names that requests give them: one alone has none."""
     writers = config.all_writers
     if len(writers) > 1 and "agent" in writers:
@@ -73,6 +81,7 @@ def _models(config: RunConfig) -> tuple[Model, Mapping[str, Model]]:
             "models in `writers`, or let agents write alone (model = agent)"
         )
     record = Path(config.record) if config.record else None
+    retries = RetryPolicy(config.model_tries, config.retry_seconds, config.retry_limit_seconds)
     opened: dict[str, Model] = {}
     for spec in dict.fromkeys((config.planner, *writers)):
         own = spec.partition(":")[0] not in ("agent", "command", "transcript")
@@ -82,9 +91,29 @@ def _models(config: RunConfig) -> tuple[Model, Mapping[str, Model]]:
             key_env=config.key_env if own else None,
             price=Price(*config.prices[spec]) if spec in config.prices else None,
             record=record,
+            retries=retries,
         )
+        if spec.partition(":")[0] not in ("agent", "transcript"):
+            opened[spec] = Guarded(opened[spec], _breaker(provider_of(spec, config.base_url), config, breakers))
     named = {spec: opened[spec] for spec in writers} if len(writers) > 1 else {"": opened[writers[0]]}
     return opened[config.planner], named
+
+
+def _breaker(provider: str, config: RunConfig, breakers: dict[str, Breaker]) -> Breaker:
+    """One for all models of a provider."""
+    policy = OutagePolicy(
+        min(config.outage_failures, config.max_retries + 1),  # before a plan would be given up
+        config.outage_seconds,
+        max(config.outage_seconds, MAX_WAIT_S),
+        config.outage_hours * 3600,
+        config.retry_limit_seconds,
+    )
+    return breakers.setdefault(provider, Breaker(provider, policy))
+
+
+def _try_now(breakers: Mapping[str, Breaker]) -> None:
+    for breaker in breakers.values():
+        breaker.try_now()
 
 
 def _desk(run: Run, at: Setting, planner: Model, writers: Mapping[str, Model], evaluator: Evaluator) -> Desk:

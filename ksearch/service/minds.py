@@ -55,6 +55,7 @@ class ModelMind:
             len(pending.refusals) if pending else 0,
             self.setting.config.reply_tokens,
             json_schema=plan_schema() if job.request.kind is Kind.PLAN else None,
+            timeout_s=self.setting.config.reply_seconds,
         )
 
     def read(self, job: Job, raw: bytes, finish: str) -> Plan | Program | Refusal:

@@ -128,18 +128,22 @@ class _Server(ThreadingHTTPServer):
 class ModelServer:
     """The server, as a context manager. Answers are taken in order; a callable gets the request and makes one."""
 
-    def __init__(self, answers: Sequence[Scripted | Callable[[Asked], Scripted]]) -> None:
+    def __init__(self, answers: Sequence[Scripted | Callable[[Asked], Scripted]], port: int = 0) -> None:
         self.requests: list[Asked] = []
         self._answers = list(answers)
         self._closing = threading.Event()
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), self._handler())
+        self._server = _Server(("127.0.0.1", port), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
 
     @property
     def url(self) -> str:
         """The base URL for OpenAI-compatible clients."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"http://127.0.0.1:{self.port}/v1"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -152,6 +156,10 @@ class ModelServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def close(self) -> None:
+        """Give the port back without ever having served on it."""
+        self._server.server_close()
 
     def _take(self, asked: Asked) -> Scripted:
         with self._lock:

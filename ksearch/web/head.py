@@ -24,6 +24,7 @@ def head(reader: RunReader, seen: Projection) -> dict[str, Any]:
         "now": now, "started_at": seen.started_at, "last_at": seen.last_at, "total": reader.total,
         "error": reader.error, "notes": list(reader.store.notes), "readonly": reader.store.readonly,
         "ended": state.ended, "paused": state.paused, "stopping": state.stopping, "exhausted": state.exhausted,
+        "paused_until": state.paused_until,
         "best": rows.best_row(state, best_node), "budgets": rows.budgets(state, now), "out": rows.out(state),
         "at_work": any(p.lease and p.lease.deadline > now and not is_dead(p.lease.holder)
                        for p in state.pending.values()),

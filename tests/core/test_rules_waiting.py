@@ -17,7 +17,9 @@ def down(story: Story, kind: Kind = Kind.WRITE, until: float = 60, billed: bool 
 def test_the_run_pauses_at_once_and_says_until_when() -> None:
     story = planned(add("a"))
     assert kinds(down(story)) == ["WorkLost", "Paused"]
-    assert story.asks() == Wait("paused: the provider is down", until=60)
+    assert story.asks() == Wait(
+        "paused: until 1970-01-01 00:01:00 UTC, then asked again: the provider is down", until=60
+    )
 
 
 def test_it_goes_on_by_itself_at_that_time_and_not_before() -> None:
@@ -60,7 +62,7 @@ def test_a_second_loss_only_makes_the_pause_longer() -> None:
     story.tell(first, Lost("down", billed=False, until=60))
     assert kinds(story.tell(second, Lost("down", billed=False, until=30))) == ["WorkLost"]
     assert kinds(story.tell(third, Lost("down", billed=False, until=90))) == ["WorkLost", "Paused"]
-    assert story.asks() == Wait("paused: down", until=90)
+    assert story.asks() == Wait("paused: until 1970-01-01 00:01:30 UTC, then asked again: down", until=90)
 
 
 def test_a_reply_that_comes_in_the_meantime_is_taken() -> None:

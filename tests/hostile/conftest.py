@@ -1,0 +1,93 @@
+"""Whole runs against a server that misbehaves: the real command line, store, prompts and parsers. Only measuring, which
+is not what fails here, is a stand-in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from ksearch.drivers import Measured
+from ksearch.protocol import Lost
+from ksearch.run import Run
+from ksearch.service import desks
+from ksearch.store import open_store
+from ksearch.testing.fakes import FakeEvaluator
+from ksearch.testing.model_server import Asked, Scripted, chat
+from ksearch.types import Program
+from tests.cli.shell import Shell, shell_in
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+PLAN = json.dumps({"edits": [{"op": "insert", "parent": "root", "title": "Tile", "value": 0.9}]})
+SOURCE = 'extern "C" void run(const float* x, float* y, long rows, long cols) {{ /* {0} */ }}\n'
+# Quick, so that a test can wait for it: what is minutes in life is a fraction of a second here.
+QUICK = {
+    "KSEARCH_RETRY_SECONDS": "0.01",
+    "KSEARCH_RETRY_LIMIT_SECONDS": "0.1",
+    "KSEARCH_MODEL_TRIES": "2",
+    "KSEARCH_OUTAGE_SECONDS": "0.2",
+    "KSEARCH_REPLY_SECONDS": "10",
+}
+
+
+class QuickEvaluator(FakeEvaluator):
+    """Takes the place of the evaluator, and passes whatever it is given."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        super().__init__()
+
+    def __enter__(self) -> QuickEvaluator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def evaluate(self, program: Program, against: Sequence[Program]) -> Measured | Lost:
+        return super().evaluate(program, against)
+
+    def _fails(self, program: Program) -> bool:
+        return False
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.setattr(desks, "LocalEvaluator", QuickEvaluator)
+    monkeypatch.setattr(desks, "Bench", lambda local: local)
+    monkeypatch.setattr(desks, "machine_facts", lambda _: None)
+    made = shell_in(tmp_path)
+    env = {k: v for k, v in made.env.items() if k not in PROXIES and not k.endswith("_API_KEY")}
+    return Shell(made.folder, {**env, **QUICK})
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Callable[[str], Run]:
+    return lambda name: Run(open_store(tmp_path / "runs.db"), name)
+
+
+def is_plan(asked: Asked) -> bool:
+    """Whether the planner asks: it alone is held to a schema, or told of edits."""
+    return "response_format" in asked.body or "edits" in json.dumps(asked.body)
+
+
+def good(asked: Asked, number: int) -> Scripted:
+    """A sound answer; each program is another."""
+    return chat(PLAN) if is_plan(asked) else chat(f"```cpp\n{SOURCE.format(number)}```\n")
+
+
+class Clock:
+    """Counts calls of a role, so that a script can say which of them fail."""
+
+    def __init__(self, answer: Callable[[Asked, int], Scripted]) -> None:
+        self.answer = answer
+        self.count = 0
+
+    def __call__(self, asked: Asked) -> Scripted:
+        self.count += 1
+        return self.answer(asked, self.count)
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
