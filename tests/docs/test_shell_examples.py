@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [
     "docs/tutorial-by-hand.md",
+    "docs/campaigns.md",
     pytest.param("docs/tutorial-own-kernel.md", marks=[pytest.mark.heavy, pytest.mark.timeout(900)]),  # it measures
 ]
 BLOCK = re.compile(r"^(`{3,})sh\n(.*?)^\1\n(?:```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
