@@ -13,6 +13,8 @@ from ksearch.cli import search as s
 from ksearch.cli.boundary import INTERRUPTED, say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ksearch.cli.driving import Stop
     from ksearch.run import Run
     from ksearch.service.allotting import Grant
@@ -192,25 +194,37 @@ class Console:
         self.stop.check()
         if self.loud:
             made = sum(st.made for st in campaign.standings)
-            part = f"+{grant.evaluations} evaluations ({grant.why})" if grant.evaluations else grant.why
+            part = f"+{grant.evaluations} evaluation{'s' * (grant.evaluations != 1)} ({grant.why})"
             print(f"[{made}/{self.terms.evaluations}] {grant.task}: {part}", flush=True)
 
     def fails(self, entry: Entry, why: str) -> None:
         if self.loud:
             print(f"  {entry.listed.name} is set aside: {why}", flush=True)
 
-    def carry(self, run: Run, staff: Staff) -> None:
+    def carry(self, run: Run, staff: Staff, enough: Callable[[], bool]) -> None:
         from ksearch.cli.display import SHOWN
-        from ksearch.cli.driving import drive_here
+        from ksearch.cli.driving import Stop, drive_here
         from ksearch.cli.lines import event_line
+
+        class Turn(Stop):
+            """Stops as the campaign does, and when it is enough."""
+
+            @property
+            def asked(self) -> bool:  # type: ignore[override]
+                return stop.asked or enough()
 
         def show(event: Any, state: Any) -> None:
             if isinstance(event, SHOWN) and (text := event_line(event, state)):
                 print(f"  {run.id.partition('.')[2]} {text}", flush=True)
 
+        stop = self.stop
         if self.loud:
             run.watchers.append(show)
-        drive_here(run, staff, self.stop)
+        try:
+            drive_here(run, staff, object.__new__(Turn))
+        except KeyboardInterrupt:
+            if stop.asked:
+                raise
 
 
 def _finish(found: Campaign, why: str, as_json: bool) -> int:

@@ -26,14 +26,14 @@ def summary(campaign: Campaign, why: str = "") -> str:
 
 def _row(line: Line) -> list[str]:
     floor = f"{line.of_floor:.0%}" if line.of_floor else "-"
-    evaluations = f"{line.evaluations}/{line.given}" if line.run else "-"
+    evaluations = str(line.evaluations) if line.run else "-"
     spent = cost(line.spent) if line.run else "-"
     return [line.task, _word(line), times(line.speedup) or "-", floor, evaluations, spent]
 
 
 def _word(line: Line) -> str:
     """The state in a word; a longer reason stands under the table."""
-    if line.status in ("waits", "rests", "unfinished"):
+    if line.status in ("waits", "rests"):
         return line.status
     return "paused" if line.status.startswith("paused") else "over" if line.run else "failed"
 

@@ -1,8 +1,10 @@
 """Which of many tasks gets the next part of a shared budget: pure, so that a resumed campaign decides alike.
 
-Two rules. First each task gets `least` evaluations, in the order of the list. Then each next `share` goes to the task
-whose last evaluations paid most: the logarithm of speed gained over its last `share` evaluations, per unit of cost;
-ties go to the task that has been given the fewest, so those that pay nothing any more take turns.
+First each task gets `least` evaluations, in the order of the list. Then each next `share` goes to the task whose last
+evaluations paid most: the logarithm of speed gained over its last `share` evaluations, per unit of cost; ties go to
+the task that has made the fewest, so those that pay nothing any more take turns. What was begun is finished first.
+
+All follows from what the tasks have made. Nothing about parts is written down, so nothing of it can be lost.
 """
 
 from __future__ import annotations
@@ -44,15 +46,9 @@ class Standing:
     """One task, as far as the budget is concerned."""
 
     task: str
-    given: int = 0  # evaluations that it may make
-    made: int = 0  # evaluations made
+    made: int = 0  # see `made_by`
     over: str = ""  # why it can get no more; empty while it can
     steps: tuple[Step, ...] = (Step(),)
-
-    @property
-    def committed(self) -> int:
-        """What a task that is over has not used is free for the others."""
-        return self.made if self.over else max(self.given, self.made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +81,33 @@ def rate(standing: Standing, rules: Rules) -> float:
 
 def next_grant(standings: Sequence[Standing], rules: Rules) -> Grant | None:
     """Who gets what next; None: nothing is left, or nobody can use it."""
-    left = rules.evaluations - sum(s.committed for s in standings)
+    left = rules.evaluations - sum(s.made for s in standings)
     playing = [s for s in standings if not s.over]
     if left <= 0 or not playing:
         return None
     for standing in playing:
-        if standing.given < rules.least:
-            return Grant(standing.task, min(rules.least - standing.given, left), "its first")
-    best = min(playing, key=lambda s: (-rate(s, rules), s.given))
+        if rest := _begun(standing, rules):
+            return Grant(standing.task, min(rest, left), "the rest of its part")
+    for standing in playing:
+        if not standing.made:
+            return Grant(standing.task, min(rules.least, left), "its first")
+    best = min(playing, key=lambda s: (-rate(s, rules), s.made))
     paid = rate(best, rules)
     why = f"its last ones paid most: {_words(paid, rules.unit)}" if paid else "no task gains lately: in turn"
     return Grant(best.task, min(rules.share, left), why)
+
+
+def _begun(standing: Standing, rules: Rules) -> int:
+    """What is missing from the part that a task has begun."""
+    if standing.made < rules.least:
+        return rules.least - standing.made if standing.made else 0
+    return -(standing.made - rules.least) % rules.share
+
+
+def made_by(state: State) -> int:
+    """Evaluations that a run has used up. Where attempts come to no evaluation, three of them count as one, as in the
+    limit of a single run: else a writer that writes nothing would never be done."""
+    return max(state.evaluated, math.ceil(state.attempts / 3))
 
 
 def _words(paid: float, unit: Unit) -> str:

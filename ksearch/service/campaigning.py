@@ -1,7 +1,8 @@
 """Carrying a campaign on: one task after the other gets a part of the budget, until it is spent.
 
-A part is given by an event in the task's own log, before any of it is spent. So whoever comes after a kill finds what
-was given, goes on with that first, and gives on by the same rules.
+Whoever comes after a kill reads from the tasks' logs what was made, and gives on by the same rules. While a task has
+its turn, its run may spend all that is left; when its part is used up the run rests, in the middle of an action if need
+be. At the end of the budget every run is told so, and closes its open actions with their best.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ksearch.config import Loaded, RunConfig
 from ksearch.errors import BadInput, EvaluatorError, StoreError, TaskError
 from ksearch.lint import lint_folder
 from ksearch.run import Run
-from ksearch.service.allotting import Grant, next_grant
+from ksearch.service.allotting import Grant, made_by, next_grant
 from ksearch.service.beginning import begin, setting
 from ksearch.service.campaigns import KEY, Campaign, Entry, Terms, budget_for, settings_of, shared_limit
 from ksearch.service.desks import Staff
@@ -42,8 +43,8 @@ class Face(Protocol):
     def fails(self, entry: Entry, why: str) -> None:
         """A task cannot be searched."""
 
-    def carry(self, run: Run, staff: Staff) -> None:
-        """Carry a run forward until it is done, paused or stopped."""
+    def carry(self, run: Run, staff: Staff, enough: Callable[[], bool]) -> None:
+        """Carry a run forward until it is done, paused or stopped, or it is enough for now."""
 
 
 class Campaigner:
@@ -53,7 +54,9 @@ class Campaigner:
         self.campaign, self.terms, self.face, self.staffing = campaign, terms, face, staffing
         self.lint = lint
         self._halts: list[str] = []
-        self._first = [e for e in campaign.entries if (e.begun and e.line.status == "unfinished") or e.halted]
+        for entry in campaign.entries:
+            if entry.halted:  # to go on is to want it to go on
+                entry.standing = replace(entry.standing, over="")
 
     def carry_on(self) -> str:
         """Until the budget is spent or no task can use it. Returns why it ended.
@@ -61,18 +64,28 @@ class Campaigner:
         Raises:
             ModelSetupError: a model cannot be used; nothing was spent on it.
         """
-        while True:
-            if why := self._shared_spent():
-                return why
-            if self._first:
-                entry = self._first.pop(0)
-                grant = Grant(entry.listed.name, 0, "what it was given before is not used up")
-            elif given := next_grant(self.campaign.standings, self.terms.rules):
-                grant = given
-            else:
-                return self._nothing_left()
-            if why := self._visit(self._entry(grant.task), grant):
-                return why
+        why: str | None = None
+        while why is None:
+            why = self._shared_spent()
+            if why is None:
+                given = next_grant(self.campaign.standings, self.terms.rules)
+                why = self._visit(self._entry(given.task), given) if given else self._nothing_left()
+        if why.startswith("budget: "):
+            self._close()
+        return why
+
+    @property
+    def _left(self) -> int:
+        return max(0, self.terms.evaluations - sum(s.made for s in self.campaign.standings))
+
+    def _close(self) -> None:
+        """Nothing is left: runs that rest in the middle of an action are ended with what they have."""
+        for entry in self.campaign.entries:
+            if entry.begun and not entry.standing.over:
+                run = Run(self.campaign.store, entry.run_id)
+                if not run.state.ended:
+                    run.command(ev.SetBudget(budget_for(self.terms, run.state, 0, self.campaign.spent)), AUTHOR)
+                    self.campaign.renew(entry, run)
 
     def _entry(self, task: str) -> Entry:
         return next(e for e in self.campaign.entries if e.listed.name == task)
@@ -90,8 +103,7 @@ class Campaigner:
         return None
 
     def _nothing_left(self) -> str:
-        left = self.terms.evaluations - sum(s.committed for s in self.campaign.standings)
-        return "budget: evaluations" if left <= 0 else "no task can use more of the budget"
+        return "budget: evaluations" if not self._left else "no task can use more of the budget"
 
     def _visit(self, entry: Entry, grant: Grant) -> str | None:
         """Give a task its part and carry its run on. Returns why the campaign ends with it, if it does."""
@@ -116,9 +128,8 @@ class Campaigner:
         if not entry.begun and self.lint:
             check(entry.listed.where)
         task = load_task(entry.listed.where)
-        given = entry.standing.given + grant.evaluations
         run = Run(self.campaign.store, entry.run_id) if entry.begun else None
-        budget = budget_for(self.terms, run.state if run else None, given, self.campaign.spent)
+        budget = budget_for(self.terms, run.state if run else None, self._left, self.campaign.spent)
         config = settings_of(self.terms, entry.listed, budget)
         if run:
             config = setting(run.state).config  # as it was begun; and its folder has to be as it was
@@ -133,7 +144,8 @@ class Campaigner:
                 if run.state.config.budget != budget:
                     run.command(ev.SetBudget(budget), AUTHOR)
             entry.begun = True
-            self.face.carry(run, staff)
+            there, goal = run, made_by(run.state) + grant.evaluations
+            self.face.carry(run, staff, lambda: made_by(there.state) >= goal)
         return run
 
 

@@ -13,7 +13,7 @@ from ksearch.config import RunConfig
 from ksearch.errors import BadInput, ConfigError
 from ksearch.protocol import Budget
 from ksearch.run import Run
-from ksearch.service.allotting import Rules, Standing, Unit, steps_of
+from ksearch.service.allotting import Rules, Standing, Unit, made_by, steps_of
 from ksearch.service.tasklist import Listed
 from ksearch.state import State
 from ksearch.store import Store
@@ -69,7 +69,6 @@ class Line:
     speedup: Ratio | None = None
     of_floor: float | None = None
     evaluations: int = 0
-    given: int = 0
     spent: Spent = field(default_factory=Spent)
 
 
@@ -124,15 +123,8 @@ class Campaign:
         entry.begun = True
         entry.halted = state.paused or (state.ended if (state.ended or "").startswith("planner_failed") else "") or ""
         over = f"paused: {state.paused}" if state.paused else _over(state)
-        given = state.config.budget.evaluations
-        entry.standing = Standing(entry.listed.name, given, state.evaluated, over, steps_of(run.log()))
-        entry.line = _line(entry.listed.name, run, over or ("unfinished" if self.unfinished(entry, state) else "rests"))
-
-    def unfinished(self, entry: Entry, state: State) -> bool:
-        """Whether a run has not used up what it was given, and can."""
-        return not entry.halted and (
-            not state.ended or (state.ended in _SHARED and state.evaluated < entry_given(state))
-        )
+        entry.standing = Standing(entry.listed.name, made_by(state), over, steps_of(run.log()))
+        entry.line = _line(entry.listed.name, run, over or "rests")
 
     def fail(self, entry: Entry, why: str) -> None:
         """Set a task aside for as long as this process lasts."""
@@ -145,16 +137,12 @@ class Campaign:
 
     @property
     def standings(self) -> list[Standing]:
-        gone = [Standing(g.task, g.given, g.evaluations, g.status) for g in self.gone]
+        gone = [Standing(g.task, g.evaluations, g.status) for g in self.gone]
         return [*(e.standing for e in self.entries), *gone]
 
     @property
     def spent(self) -> Spent:
         return total([line.spent for line in self.lines])
-
-
-def entry_given(state: State) -> int:
-    return state.config.budget.evaluations
 
 
 def _over(state: State) -> str:
@@ -224,10 +212,12 @@ def settings_of(terms: Terms, listed: Listed, budget: Budget) -> RunConfig:
     return config.model_copy(update={**named, "writers": writers, **limits, "task": listed.where})
 
 
-def budget_for(terms: Terms, run: State | None, evaluations: int, spent: Spent) -> Budget:
-    """A run may spend all that is left of what is shared: it is the only one at work."""
+def budget_for(terms: Terms, run: State | None, left: int, spent: Spent) -> Budget:
+    """A run may spend all that is left of what is shared, `left` evaluations too: it is the only one at work. Its part
+    ends by the campaigner's word, which leaves the action at hand open."""
     config = terms.config
     mine = spent_by(run) if run else Spent()
+    evaluations = left + (made_by(run) if run else 0)
     seconds = None if config.minutes is None else max(0.0, config.minutes * 60 - spent.seconds + mine.seconds)
     return Budget(
         evaluations,
@@ -245,9 +235,8 @@ def spent_by(state: State) -> Spent:
 def _line(task: str, run: Run, status: str) -> Line:
     state = run.state
     best = state.evaluations.get(state.best_id or "")
-    given = state.config.budget.evaluations
     speedup = best.speedup if best else None
-    return Line(task, run.id, status, speedup, _of_floor(best), state.evaluated, given, spent_by(state))
+    return Line(task, run.id, status, speedup, _of_floor(best), state.evaluated, spent_by(state))
 
 
 def _of_floor(best: Evaluation | None) -> float | None:

@@ -15,10 +15,10 @@ from ksearch.store import open_store
 from ksearch.testing.fakes import fake_desk
 
 
-def standing(task: str, speeds: list[float], *, given: int | None = None, over: str = "", usd: float = 1) -> Standing:
+def standing(task: str, speeds: list[float], *, over: str = "", usd: float = 1) -> Standing:
     """A task whose best was so fast after each evaluation; each cost `usd`."""
     steps = [Step(n, 100 * n, usd * n, math.log(s)) for n, s in enumerate([1.0, *speeds])]
-    return Standing(task, len(speeds) if given is None else given, len(speeds), over, tuple(steps))
+    return Standing(task, len(speeds), over, tuple(steps))
 
 
 def test_each_task_gets_its_first_part_in_the_order_of_the_list() -> None:
@@ -26,9 +26,15 @@ def test_each_task_gets_its_first_part_in_the_order_of_the_list() -> None:
     grant = next_grant([standing("a", [2.0] * 4), Standing("b"), Standing("c")], rules)
     assert grant
     assert (grant.task, grant.evaluations) == ("b", 4)
-    half = next_grant([standing("a", [2.0] * 4), standing("b", [1, 1])], rules)
-    assert half
-    assert (half.task, half.evaluations) == ("b", 2)
+
+
+def test_a_part_that_was_begun_is_finished_first() -> None:
+    first = next_grant([standing("a", [2.0] * 4), standing("b", [1, 1]), Standing("c")], Rules(30, least=4))
+    assert first
+    assert (first.task, first.evaluations) == ("b", 2)
+    later = next_grant([standing("a", [1.0, 1, 1, 1, 4]), standing("b", [1.0] * 6)], Rules(30, least=4, share=5))
+    assert later
+    assert (later.task, later.evaluations) == ("a", 4)
 
 
 def test_then_the_task_that_gained_most_lately_gets_more() -> None:
@@ -56,16 +62,12 @@ def test_tasks_that_gain_nothing_take_turns() -> None:
     assert grant.task == "b"
 
 
-def test_a_task_that_is_over_gives_back_what_it_did_not_use() -> None:
-    over = standing("a", [2.0] * 3, given=10, over="exhausted")
+def test_what_a_task_that_is_over_did_not_use_is_for_the_others() -> None:
+    over = standing("a", [2.0] * 3, over="exhausted")
     grant = next_grant([over, standing("b", [1.0] * 4)], Rules(9, least=4, share=9))
     assert grant
     assert (grant.task, grant.evaluations) == ("b", 2)
     assert next_grant([over], Rules(90)) is None
-
-
-def test_what_is_given_and_not_used_yet_is_not_given_again() -> None:
-    assert next_grant([standing("a", [], given=10)], Rules(10, least=4)) is None
 
 
 @given(st.lists(st.lists(st.floats(1, 4), max_size=12), min_size=1, max_size=6), st.integers(1, 60), st.integers(1, 9))
@@ -95,4 +97,4 @@ def test_steps_tell_cost_and_best_after_each_evaluation_of_a_log() -> None:
     best = run.state.evaluations[run.state.best_id or ""].speedup
     assert best
     assert steps[-1].log_speed == max(0.0, math.log(best.value))
-    assert rate(Standing("a", 12, 12, "", steps), Rules(99, share=12)) > 0
+    assert rate(Standing("a", 12, "", steps), Rules(99, share=12)) > 0
