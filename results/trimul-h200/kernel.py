@@ -1,4 +1,4 @@
-"""Triangle multiplication, outgoing: for c = 128 copies by the copy engine and arithmetic beside the matrix units; beyond, weights through a ring.
+"""Triangle multiplication, outgoing: stage 3 by the copy engine; weights prepared by more blocks; masks asked for a tile ahead.
 
 CUDA kernels compiled by NVRTC for c of 128, 256 and 384; PyTorch for every other c. The sum over k is one batched
 product by cuBLAS. All products take fp16 and sum in fp32; left is scaled by 1/32, and the second epsilon with it.
@@ -16,6 +16,9 @@ SCALE = 1 / 32
 EPSILON = 1e-5
 FIRST = r"""
 // Stages 1 and 3 of triangle multiplication for sm_90a. C is defined by the caller: 128, 256 or 384.
+#ifndef SHARED
+#define SHARED 0  // 1: two blocks share the stream of weights
+#endif
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef unsigned short u16;
@@ -93,58 +96,47 @@ template <int N> __device__ __forceinline__ void settle(float (&d)[N]) {
 #pragma unroll
     for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
-__device__ __forceinline__ float4 load_once(const float* p) {
-    float4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(p));
-    return v;
-}
-
 // weights: units of 16 KB as shared memory wants them; bias: 5 x 128; back: w_out in tiles of 64 columns by 64 h.
 // The fragments of an operand in registers take columns 4q..4q+3 of 16 as positions 2q, 2q+1, 2q+8, 2q+9.
 extern "C" __global__ void __launch_bounds__(512) prepare(
     const float* w0, const float* w1, const float* w2, const float* w3, const float* w4, const float* norm_weight,
     const float* norm_bias, const float* w_out, u16* weights, u16* bias, u16* back) {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, block = blockIdx.x;
-    if (block < 20) {  // 0: left, 1: left gate, 2: right, 3: right gate, 4: output gate; 32 h each
-        int m = block >> 2, h = (block & 3) * 32 + lane;
+    if (block < 20 * KB + 20) {  // of a matrix (0: left, 1: left gate, 2: right, 3: right gate, 4: output gate) 32 h
+        int part = block % 20, kb = block / 20, m = part >> 2, h = (part & 3) * 32 + lane;
         const float* w = m == 0 ? w0 : m == 1 ? w1 : m == 2 ? w2 : m == 3 ? w3 : w4;
-        int chunk = m == 4 ? 4 : (m >> 1) * 2 + (h >> 6), slot = m == 4 ? h >> 6 : m & 1, row = h & 63;
-        if (RESIDENT) { chunk = m == 4 ? 8 + (h >> 6) : (m >> 1) * 4 + (h >> 5); row = m == 4 ? h & 63 : (m & 1) * 32 + (h & 31); slot = 0; }
-        float total = 0, factor = m == 0 || m == 2 ? 1.0f : 0.5f;  // sigmoid(v) = 0.5 tanh(0.5 v) + 0.5
-#pragma unroll 8
-        for (int c = warp; c < C; c += 16) {
-            float v = w[c * H + h] * factor;
-            total += norm_bias[c] * v;
-            int in = c & 15, q = in >> 2, e = in & 3;
-            int k = (c & 48) + 2 * q + (e & 1) + (e >> 1) * 8;
-            long at = (long)(chunk * KB + (c >> 6)) * (RESIDENT ? 4096 : 8192) + slot * 4096 + row * 64 + (((k >> 3) ^ (row & 7)) << 3) + (k & 7);
-            weights[at] = half_of(v * norm_weight[c]);
-        }
-        __shared__ float part[16][32];
-        part[warp][lane] = total;
-        __syncthreads();
-        if (warp == 0) {
-            for (int i = 1; i < 16; i++) total += part[i][lane];
-            bias[chunk * (RESIDENT ? 64 : 128) + slot * 64 + row] = half_of(total);
+        int chunk = m == 4 ? 8 + (h >> 6) : (m >> 1) * 4 + (h >> 5), row = m == 4 ? h & 63 : (m & 1) * 32 + (h & 31);
+        float factor = m == 0 || m == 2 ? 1.0f : 0.5f;  // sigmoid(v) = 0.5 tanh(0.5 v) + 0.5
+        if (kb < KB) {  // by 64 channels
+            u16* to = weights + (long)(chunk * KB + kb) * 4096 + row * 64;
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                int c = warp + 16 * i, q = (c & 15) >> 2, e = c & 3, k = (c & 48) + 2 * q + (e & 1) + (e >> 1) * 8;
+                to[(((k >> 3) ^ (row & 7)) << 3) + (k & 7)] = half_of(w[(kb * 64 + c) * H + h] * factor * norm_weight[kb * 64 + c]);
+            }
+        } else {
+            float total = 0;
+#pragma unroll
+            for (int i = 0; i < C / 16; i++) total += norm_bias[warp + 16 * i] * w[(warp + 16 * i) * H + h];
+            __shared__ float sums[16][32];
+            sums[warp][lane] = total;
+            __syncthreads();
+            if (warp == 0) {
+                for (int i = 1; i < 16; i++) total += sums[i][lane];
+                bias[chunk * 64 + row] = half_of(total * factor);
+            }
         }
     } else {  // 32 columns of w_out
-        int c = (block - 20) * 32 + lane, in = c & 15, q = in >> 2, e = in & 3;
+        int c = (block - 20 * KB - 20) * 32 + lane, in = c & 15, q = in >> 2, e = in & 3;
         int row = (c & 48) + 2 * q + (e & 1) + (e >> 1) * 8;  // accumulators 2q, 2q+1 of two neighbours are four columns
-        for (int h = warp; h < H; h += 16) {
-            int k = h & 63;
-            long at = (long)((c >> 6) * 2 + (h >> 6)) * 4096 + row * 64 + (((k >> 3) ^ (row & 7)) << 3) + (k & 7);
-            back[at] = half_of(w_out[h * C + c]);
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            int h = warp + 16 * i, k = h & 63;
+            back[(long)((c >> 6) * 2 + (h >> 6)) * 4096 + row * 64 + (((k >> 3) ^ (row & 7)) << 3) + (k & 7)] = half_of(w_out[h * C + c]);
         }
     }
 }
 
-struct Rows { float4 a[C / 16], b[C / 16]; };  // of rows g and g + 8: columns 16s + 4q ..
-
-__device__ __forceinline__ void load_rows(Rows& r, const float* x, long row, int q) {
-    const float* p = x + row * C + 4 * q;
-#pragma unroll
-    for (int s = 0; s < C / 16; s++) { r.a[s] = load_once(p + 16 * s); r.b[s] = load_once(p + 8 * C + 16 * s); }
-}
 __device__ __forceinline__ void normalise(const float4 (&v)[C / 16], u32 (&z)[C / 16][4], int first, float epsilon) {
     float total = 0;
 #pragma unroll
@@ -163,16 +155,6 @@ __device__ __forceinline__ void normalise(const float4 (&v)[C / 16], u32 (&z)[C 
     }
 }
 
-// v, w: value and gate of 64 pairs by 64 h, or two gates; bias: 64 pairs of h of this chunk
-__device__ __forceinline__ void gated(const float (&v)[32], const float (&w)[32], const u32* bias, u32 s0, u32 s1, u32 (&out)[16], int half) {
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-        int f = 16 * half + 4 * j, c = 4 * (4 * half + j);
-        u32 p = bias[c], r = bias[32 + c];
-        out[2 * j] = mul2(mul2(add2(half2_of(v[f], v[f + 1]), p), s0), open2(add2(half2_of(w[f], w[f + 1]), r)));
-        out[2 * j + 1] = mul2(mul2(add2(half2_of(v[f + 2], v[f + 3]), p), s1), open2(add2(half2_of(w[f + 2], w[f + 3]), r)));
-    }
-}
 __device__ __forceinline__ void opened(const float (&v)[32], const u32* bias, u32 (&out)[16], int half) {
 #pragma unroll
     for (int j = 0; j < 4; j++) {
@@ -199,50 +181,6 @@ __device__ __forceinline__ void send(const Map* map, u32 stage, int pair, int li
 __device__ __forceinline__ void sent() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 #define ASYNC_FENCE asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
 
-// What a chunk's accumulators become, on its way to planes. All threads of a group; `leader` is one of them.
-__device__ __forceinline__ void conclude(
-    const float (&v)[32], const float (&w)[32], int chunk, const u32* bias, u32 f0, u32 f1, u32 stage, const Map* map, int pair, int line,
-    int batch, int group, int warp, int lane, bool leader) {
-    u32 out[16];
-    if (leader) sent();
-    bar_sync(1 + group, 128);
-    if (chunk < 4) {
-        gated(v, w, bias, f0, f1, out, 0);
-        put(out, stage, warp, lane);
-        gated(v, w, bias, f0, f1, out, 1);
-        put(out, stage + 4096, warp, lane);
-        ASYNC_FENCE;
-        bar_sync(1 + group, 128);
-        if (leader) send(map, stage, pair, ((chunk >> 1) * batch) * H + line + (chunk & 1) * 64);
-    } else {
-        opened(v, bias, out, 0);
-        put(out, stage, warp, lane);
-        opened(v, bias, out, 1);
-        put(out, stage + 4096, warp, lane);
-        ASYNC_FENCE;
-        bar_sync(1 + group, 128);
-        if (leader) { send(map, stage, pair, 2 * batch * H + line); sent(); }
-        bar_sync(1 + group, 128);
-        opened(w, bias + 32, out, 0);
-        put(out, stage, warp, lane);
-        opened(w, bias + 32, out, 1);
-        put(out, stage + 4096, warp, lane);
-        ASYNC_FENCE;
-        bar_sync(1 + group, 128);
-        if (leader) send(map, stage, pair, 2 * batch * H + line + 64);
-    }
-}
-
-#if RESIDENT
-#define WORKERS 3
-#define HALF 16384              // bytes: 32 rows of x
-// 64 pairs by 64 columns of one chunk: its 16 KB of weights stand in shared memory as two blocks of 64 channels
-__device__ __forceinline__ void multiply(float (&d)[32], const u32 (&z)[8][4], u32 weights) {
-    wgmma_fence();
-#pragma unroll
-    for (int k = 0; k < 8; k++) wgmma(d, z[k], describe(weights + (k >> 2) * 8192) + 2 * (k & 3), k > 0);
-    wgmma_commit();
-}
 // value and gate of 32 h
 __device__ __forceinline__ void pair_up(const float (&d)[32], const u32* bias, u32 s0, u32 s1, u32 stage, int warp, int lane) {
     u32 out[16];
@@ -255,6 +193,16 @@ __device__ __forceinline__ void pair_up(const float (&d)[32], const u32* bias, u
     put(out, stage, warp, lane);
 }
 
+#if RESIDENT
+#define WORKERS 3
+#define HALF 16384              // bytes: 32 rows of x
+// 64 pairs by 64 columns of one chunk: its 16 KB of weights stand in shared memory as two blocks of 64 channels
+__device__ __forceinline__ void multiply(float (&d)[32], const u32 (&z)[8][4], u32 weights) {
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < 8; k++) wgmma(d, z[k], describe(weights + (k >> 2) * 8192) + 2 * (k & 3), k > 0);
+    wgmma_commit();
+}
 // Three groups of 128 threads take tiles of 64 pairs in turn; a warp brings x into shared memory ahead of them. While a
 // group works on one chunk's results, the matrix units are at its next chunk.
 extern "C" __global__ void __launch_bounds__(WORKERS * 128 + 32, 1) project(
@@ -295,11 +243,17 @@ extern "C" __global__ void __launch_bounds__(WORKERS * 128 + 32, 1) project(
     u32 stage = xs + 2 * HALF + wg * 8192, from = xs + half * HALF + ((warp & 1) * 16 + g) * 512 + q * 16;
     bool leader = t == 0;
     u32 turn = 0, small = half2_of(scale, scale);
+    float on0 = 0, on1 = 0;  // of the tile that comes next: asked for a tile ahead
+    const float* masks = mask + warp * 16 + g;
+    if (wg < mine) { on0 = masks[((long)wg * gridDim.x + blockIdx.x) * 64]; on1 = masks[((long)wg * gridDim.x + blockIdx.x) * 64 + 8]; }
     for (int i = wg; i < mine; i += WORKERS, turn ^= 1) {
         int tile = i * gridDim.x + blockIdx.x;
-        long row = (long)tile * 64 + warp * 16 + g;
-        float on0 = mask[row], on1 = mask[row + 8];
         u32 z[C / 16][4], s0 = half2_of(on0, on0), s1 = half2_of(on1, on1);
+        if (i + WORKERS < mine) {
+            long later = ((long)(i + WORKERS) * gridDim.x + blockIdx.x) * 64;
+            on0 = masks[later];
+            on1 = masks[later + 8];
+        }
         mbar_wait(smem_of(&xfull[wg * 2 + half]), turn);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
@@ -363,62 +317,115 @@ extern "C" __global__ void __launch_bounds__(WORKERS * 128 + 32, 1) project(
     if (leader) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 #else
-__device__ __forceinline__ void wgmma128(float (&d)[64], const u32 (&a)[4], u64 b, int add) {
-    asm volatile(
-        "{.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, {%64, %65, %66, %67}, %68, p, 1, 1, 0;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
-}
+#if SHARED
 __device__ __forceinline__ void arrive_at(u32 at, u32 rank) {
-    asm volatile("{.reg .b32 r;\nmapa.shared::cluster.u32 r, %0, %1;\nmbarrier.arrive.release.cluster.shared::cluster.b64 _, [r];\n}"
-                 ::"r"(at), "r"(rank) : "memory");
+    asm volatile("{.reg .b32 r;\nmapa.shared::cluster.u32 r, %0, %1;\nmbarrier.arrive.shared::cluster.b64 _, [r];\n}" ::"r"(at), "r"(rank) : "memory");
 }
 __device__ __forceinline__ void bulk_share(u32 to, const void* from, u32 bytes, u32 bar) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;"
                  ::"r"(to), "l"(from), "r"(bytes), "r"(bar), "h"((u16)3) : "memory");
 }
 #define CLUSTER_SYNC asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory")
-#define DEEP 12                 // units of weights in shared memory: two chunks at c = 384
+#endif
+#define DEEP 12                 // units of 8 KB of weights in shared memory
+#define AHEAD 4                 // chunks that group 0 begins its tiles before group 1
+#define XROW (C * 4 + 64)       // bytes of a row of x in shared memory: eight rows lie in different banks
 
-// Two blocks share the stream of weights. Groups 0 and 1 normalise and multiply, 64 pairs each; one thread loads.
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1) project(
+struct Stream {                 // of units, in the order of their use
+    u32 base, full, empty, phase;
+    int slot;
+    __device__ __forceinline__ void step() { if (++slot == DEEP) { slot = 0; phase ^= 1; } }
+    // the units of a chunk that began at `first` are free again: lanes share the work
+    __device__ __forceinline__ void release(int first, int lane) {
+        int unit = SHARED ? lane >> 1 : lane;
+        if (unit >= KB) return;
+        int at = first + unit;
+        if (at >= DEEP) at -= DEEP;
+#if SHARED
+        arrive_at(empty + at * 8, lane & 1);
+#else
+        mbar_arrive(empty + at * 8);
+#endif
+    }
+    __device__ __forceinline__ void multiply(float (&d)[32], const u32 (&z)[C / 16][4]) {
+#pragma unroll
+        for (int kb = 0; kb < KB; kb++) {
+            mbar_wait(full + slot * 8, phase);
+            u64 at = describe(base + slot * 8192);
+            wgmma_fence();
+#pragma unroll
+            for (int s = 0; s < 4; s++) wgmma(d, z[kb * 4 + s], at + 2 * s, kb + s > 0);
+            step();
+        }
+        wgmma_commit();
+    }
+};
+
+// Two groups normalise and multiply, 64 pairs each, half a tile apart; one thread loads the weights for both.
+extern "C" __global__ void
+#if SHARED
+__cluster_dims__(2, 1, 1)
+#endif
+__launch_bounds__(384, 1) project(
     const float* x, const float* mask, const u16* weights, const u16* bias, const __grid_constant__ Map map, int pairs, int batch, float scale, float epsilon) {
     extern __shared__ __align__(1024) unsigned char memory[];
-    __shared__ __align__(8) u64 full[DEEP], empty[DEEP];
-    __shared__ u32 biases[5 * 64];
-    u32 base = (smem_of(memory) + 1023) & ~1023u, rank;
+    __shared__ __align__(8) u64 full[DEEP], empty[DEEP], xfull[2], xempty;
+    __shared__ u32 biases[10 * 32];
+    u32 base = (smem_of(memory) + 1023) & ~1023u, rank = 0, xs = base + DEEP * 8192 + 2 * 8192;
     int tiles = (int)((long)batch * pairs / 128), wg = threadIdx.x >> 7, t = threadIdx.x & 127;
     int rounds = (tiles + gridDim.x - 1) / gridDim.x;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    if (SHARED) asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     if (threadIdx.x < 320) biases[threadIdx.x] = ((const u32*)bias)[threadIdx.x];
     if (threadIdx.x == 0) {
-        for (int i = 0; i < DEEP; i++) { mbar_init(smem_of(&full[i]), 1); mbar_init(smem_of(&empty[i]), 16); }
+        for (int i = 0; i < DEEP; i++) { mbar_init(smem_of(&full[i]), 1); mbar_init(smem_of(&empty[i]), SHARED ? 16 : 8); }
+        for (int i = 0; i < 2; i++) mbar_init(smem_of(&xfull[i]), 1);
+        mbar_init(smem_of(&xempty), 4);
         asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" ::: "memory");
     }
     __syncthreads();
+#if SHARED
     CLUSTER_SYNC;
-    int warp = t >> 5, lane = t & 31, slot = 0;
-    u32 phase = 0;
+#endif
+    int warp = t >> 5, lane = t & 31;
+    Stream stream = {base, smem_of(full), smem_of(empty), 0, 0};
     if (wg == 2) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-        if (t == 0)
-            for (int r = 0; r < rounds; r++) {
-                long next = (long)(r + 1) * gridDim.x + blockIdx.x;
-                for (int u = 0; u < UNITS; u++) {
-                    mbar_wait(smem_of(&empty[slot]), phase ^ 1);
-                    mbar_expect(smem_of(&full[slot]), 16384);
-                    bulk_share(base + slot * 16384 + rank * 8192, weights + (long)u * 8192 + rank * 4096, 8192, smem_of(&full[slot]));
-                    if (++slot == DEEP) { slot = 0; phase ^= 1; }
-                    if (u < 16 && next < tiles)
-                        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(x + next * 128 * C + u * 8 * C), "r"(8 * C * 4));
-                }
+        if (t == 0) {
+            for (int i = 0, u = 0; i < (rounds * 10 + AHEAD) * KB; i++) {
+                mbar_wait(stream.empty + stream.slot * 8, stream.phase ^ 1);
+                u32 bar = stream.full + stream.slot * 8, to = base + stream.slot * 8192;
+                mbar_expect(bar, 8192);
+#if SHARED
+                bulk_share(to + rank * 4096, weights + (long)u * 4096 + rank * 2048, 4096, bar);
+#else
+                bulk_load(to, weights + (long)u * 4096, 8192, bar);
+#endif
+                stream.step();
+                if (++u == 10 * KB) u = 0;
             }
+        } else if (t == 32) {  // rows of x, for the two groups in turn
+            for (int i = 0; i < 2 * rounds; i++) {
+                int tile = (i >> 1) * gridDim.x + blockIdx.x;
+                if (tile >= tiles) tile = tiles - 1;
+                const float* from = x + ((long)tile * 128 + (i & 1) * 64) * C;
+                u32 bar = smem_of(&xfull[i & 1]);
+                mbar_wait(smem_of(&xempty), (i & 1) ^ 1);
+                mbar_expect(bar, 64 * C * 4);
+                for (int row = 0; row < 64; row++) bulk_load(xs + row * XROW, from + row * C, C * 4, bar);
+            }
+        }
         __syncwarp();
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
         int g = lane >> 2, q = lane & 3;
-        u32 stage = base + DEEP * 16384 + wg * 8192;
+        u32 stage = base + DEEP * 8192 + wg * 8192, small = half2_of(scale, scale);
+        bool leader = t == 0;
+        if (wg == 1)
+            for (int i = 0; i < AHEAD; i++) {
+                int first = stream.slot;
+                for (int kb = 0; kb < KB; kb++) { mbar_wait(stream.full + stream.slot * 8, stream.phase); stream.step(); }
+                stream.release(first, lane);
+            }
         for (int r = 0; r < rounds; r++) {
             int tile = r * gridDim.x + blockIdx.x;
             bool valid = tile < tiles;
@@ -426,97 +433,132 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1) p
             long row = (long)tile * 128 + wg * 64 + warp * 16 + g;
             u32 z[C / 16][4];
             float on0 = mask[row], on1 = mask[row + 8];
-            {
-                Rows rows;
-                load_rows(rows, x, row, q);
-                normalise(rows.a, z, 0, epsilon);
-                normalise(rows.b, z, 1, epsilon);
+            mbar_wait(smem_of(&xfull[wg]), r & 1);
+#pragma unroll
+            for (int k = 0; k < 2; k++) {
+                float4 v[C / 16];
+                u32 from = xs + (warp * 16 + g + 8 * k) * XROW + q * 16;
+#pragma unroll
+                for (int s = 0; s < C / 16; s++)
+                    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v[s].x), "=f"(v[s].y), "=f"(v[s].z), "=f"(v[s].w) : "r"(from + s * 64));
+                normalise(v, z, k, epsilon);
+#pragma unroll
+                for (int s = 0; s < C / 16; s++) asm volatile("" : "+r"(z[s][k]), "+r"(z[s][k + 2])::"memory");
+                __syncwarp();  // the second half's loads stay behind the first half's arithmetic: registers
             }
-            u32 s0 = half2_of(on0, on0), s1 = half2_of(on1, on1), small = half2_of(scale, scale);
+            if (lane == 0) mbar_arrive(smem_of(&xempty));
+            u32 s0 = half2_of(on0, on0), s1 = half2_of(on1, on1);
             int b = (int)((long)tile * 128 / pairs);
             int pair = (int)((long)tile * 128 - (long)b * pairs) + wg * 64;
-#pragma unroll 1
-            for (int chunk = 0; chunk < 5; chunk++) {
-                float d[64];
-                int last = 0;
+            float d[32], e[32];
+            int before = stream.slot;
+            stream.multiply(d, z);
 #pragma unroll
-                for (int kb = 0; kb < KB; kb++) {
-                    mbar_wait(smem_of(&full[slot]), phase);
-                    u64 at = describe(base + slot * 16384);
-                    wgmma_fence();
-#pragma unroll
-                    for (int s = 0; s < 4; s++) wgmma128(d, z[kb * 4 + s], at + 2 * s, kb + s > 0);
-                    wgmma_commit();
-                    if (kb > 0) {
-                        wgmma_wait<1>();
-                        if (lane < 2) arrive_at(smem_of(&empty[last]), lane);
-                    }
-                    last = slot;
-                    if (++slot == DEEP) { slot = 0; phase ^= 1; }
-                }
-                wgmma_wait<0>();
+            for (int i = 0; i < 5; i++) {
+                int two = i + wg * (AHEAD / 2);     // of 64 h: 0, 1 left; 2, 3 right; 4 the output gates
+                if (two >= 5) two -= 5;
+                u32 f0 = two < 2 ? mul2(s0, small) : s0, f1 = two < 2 ? mul2(s1, small) : s1;
+                const u32* bv = biases + two * 64 + q;
+                int here = stream.slot;
+                stream.multiply(e, z);
+                wgmma_wait<1>();
                 settle(d);
-                if (lane < 2) arrive_at(smem_of(&empty[last]), lane);
-                if (!valid) continue;
-                u32 f0 = chunk < 2 ? mul2(s0, small) : s0, f1 = chunk < 2 ? mul2(s1, small) : s1;
-                float (&v)[32] = *(float (*)[32])d, (&w)[32] = *(float (*)[32])(d + 32);
-                conclude(v, w, chunk, biases + chunk * 64 + q, f0, f1, stage, &map, pair, b * H, batch, wg, warp, lane, t == 0);
+                stream.release(before, lane);
+                if (leader) sent();
+                bar_sync(1 + wg, 128);
+                u32 out[16];
+                if (two < 4) pair_up(d, bv, f0, f1, stage, warp, lane);
+                else {
+                    opened(d, bv, out, 0);
+                    put(out, stage, warp, lane);
+                    opened(d, bv, out, 1);
+                    put(out, stage + 4096, warp, lane);
+                    ASYNC_FENCE;
+                    bar_sync(1 + wg, 128);
+                    if (leader) { if (valid) send(&map, stage, pair, (2 * batch + b) * H); sent(); }
+                    bar_sync(1 + wg, 128);
+                }
+                settle(d);
+                before = stream.slot;
+                if (i < 4) { stream.multiply(d, z); wgmma_wait<1>(); } else wgmma_wait<0>();
+                settle(e);
+                stream.release(here, lane);
+                if (two < 4) pair_up(e, bv + 32, f0, f1, stage + 4096, warp, lane);
+                else {
+                    opened(e, bv + 32, out, 0);
+                    put(out, stage, warp, lane);
+                    opened(e, bv + 32, out, 1);
+                    put(out, stage + 4096, warp, lane);
+                }
+                settle(e);
+                ASYNC_FENCE;
+                bar_sync(1 + wg, 128);
+                if (leader && valid) send(&map, stage, pair, two < 4 ? ((two >> 1) * batch + b) * H + (two & 1) * 64 : (2 * batch + b) * H + 64);
             }
         }
-        if (t == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        if (leader) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     }
+#if SHARED
     __syncwarp();
     CLUSTER_SYNC;
+#endif
 }
 #endif
 
 #ifndef GROUPS
 #define GROUPS (C == 128 ? 4 : 3)  // of 128 threads
+#define BUFFERS 1                  // of each group: 128 h by 64 pairs, of the product and of the gate
 #endif
-#define TILE (H * STAGE_ROW)       // 128 h by 64 pairs
+#define TILE 16384
 
-__device__ __forceinline__ void fetch(u32 to, const u16* from, long pairs, int t) {
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        int h = (t >> 3) + 16 * i, s = t & 7;
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + h * STAGE_ROW + s * 16), "l"(from + h * pairs + s * 8) : "memory");
-    }
+__device__ __forceinline__ void fetch(u32 to, const Map* out, const Map* planes, int pair, int line, int gates, u32 bar) {
+    mbar_expect(bar, 2 * TILE);
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+                 ::"r"(to), "l"(out), "r"(pair), "r"(line), "r"(bar) : "memory");
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+                 ::"r"(to + TILE), "l"(planes), "r"(pair), "r"(gates + line), "r"(bar) : "memory");
 }
 __device__ __forceinline__ void fragment(u32 (&a)[4], u32 tile, int s, int warp, int lane) {
-    u32 at = tile + (16 * s + (lane >> 4) * 8 + (lane & 7)) * STAGE_ROW + (warp * 16 + ((lane >> 3) & 1) * 8) * 2;
+    u32 at = tile + (16 * s + (lane >> 4) * 8 + (lane & 7)) * 128 + (((warp * 2 + ((lane >> 3) & 1)) ^ (lane & 7)) << 4);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(at) : "memory");
 }
 
 extern "C" __global__ void __launch_bounds__(GROUPS * 128, 1) finish(
-    const u16* out, const u16* gate, const float* norm_weight, const float* norm_bias, const u16* back, float* y, int pairs, int batch, float epsilon) {
+    const __grid_constant__ Map out, const __grid_constant__ Map planes, const float* norm_weight, const float* norm_bias, const u16* back, float* y, int pairs, int batch, float epsilon) {
     extern __shared__ __align__(1024) unsigned char memory[];
     __shared__ float2 affine[2][64];
+    __shared__ __align__(8) u64 full[GROUPS * BUFFERS];
     u32 base = (smem_of(memory) + 1023) & ~1023u;
     int wg = threadIdx.x >> 7, t = threadIdx.x & 127, warp = t >> 5, lane = t & 31, g = lane >> 2, q = lane & 3;
-    u32 mine = base + C * H * 2 + wg * 2 * TILE;
+    u32 mine = base + C * H * 2 + wg * BUFFERS * 2 * TILE, bars = smem_of(&full[wg * BUFFERS]);
     int tiles = (int)((long)batch * pairs / 64), step = gridDim.x * GROUPS, tile = blockIdx.x * GROUPS + wg;
     if (threadIdx.x < 64) { affine[0][threadIdx.x] = ((const float2*)norm_weight)[threadIdx.x]; affine[1][threadIdx.x] = ((const float2*)norm_bias)[threadIdx.x]; }
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < GROUPS * BUFFERS; i++) mbar_init(smem_of(&full[i]), 1);
+        ASYNC_FENCE;
+    }
     for (int i = threadIdx.x; i < C * H / 8; i += GROUPS * 128)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(base + i * 16), "l"(back + i * 8) : "memory");
-    if (tile < tiles) {
-        int b = (int)((long)tile * 64 / pairs);
-        long from = (long)b * H * pairs + (long)tile * 64 - (long)b * pairs;
-        fetch(mine, out + from, pairs, t);
-        fetch(mine + TILE, gate + from, pairs, t);
-    }
     asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
     ASYNC_FENCE;
     __syncthreads();
+    if (t == 0)
+        for (int i = 0; i < BUFFERS; i++) {
+            int at = tile + i * step, b = (int)((long)at * 64 / pairs);
+            if (at < tiles) fetch(mine + i * 2 * TILE, &out, &planes, (int)((long)at * 64 - (long)b * pairs), b * H, 2 * batch * H, bars + i * 8);
+        }
+    int buffer = 0;
+    u32 phase = 0;
     for (; tile < tiles; tile += step) {
-        asm volatile("cp.async.wait_group 0;" ::: "memory");
-        bar_sync(1 + wg, 128);
+        u32 here = mine + buffer * 2 * TILE;
+        mbar_wait(bars + buffer * 8, phase);
         float v[8][8];
         float t0 = 0, t1 = 0;
 #pragma unroll
         for (int s = 0; s < 8; s++) {
             u32 a[4];
-            fragment(a, mine, s, warp, lane);
+            fragment(a, here, s, warp, lane);
 #pragma unroll
             for (int i = 0; i < 4; i++) { float2 p = floats_of(a[i]); v[s][2 * i] = p.x; v[s][2 * i + 1] = p.y; }
             t0 += (v[s][0] + v[s][1]) + (v[s][4] + v[s][5]);
@@ -537,7 +579,7 @@ extern "C" __global__ void __launch_bounds__(GROUPS * 128, 1) finish(
 #pragma unroll
         for (int s = 0; s < 8; s++) {
             u32 o[4];
-            fragment(o, mine + TILE, s, warp, lane);
+            fragment(o, here + TILE, s, warp, lane);
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 float2 w = affine[0][8 * s + (i >> 1) * 4 + q], c = affine[1][8 * s + (i >> 1) * 4 + q], p = floats_of(o[i]);
@@ -546,14 +588,12 @@ extern "C" __global__ void __launch_bounds__(GROUPS * 128, 1) finish(
             }
         }
         bar_sync(1 + wg, 128);
-        int next = tile + step;
-        if (next < tiles) {
+        int next = tile + BUFFERS * step;
+        if (t == 0 && next < tiles) {
             int b = (int)((long)next * 64 / pairs);
-            long from = (long)b * H * pairs + (long)next * 64 - (long)b * pairs;
-            fetch(mine, out + from, pairs, t);
-            fetch(mine + TILE, gate + from, pairs, t);
+            fetch(here, &out, &planes, (int)((long)next * 64 - (long)b * pairs), b * H, 2 * batch * H, bars + buffer * 8);
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        if (++buffer == BUFFERS) { buffer = 0; phase ^= 1; }
         float* to = y + ((long)tile * 64 + warp * 16 + g) * C + 4 * q;
 #pragma unroll 1
         for (int n = 0; n < C / 64; n++) {
@@ -646,6 +686,12 @@ __device__ __forceinline__ void wgmma(float (&d)[32], const u32 (&a)[4], u64 b, 
           "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));
 }
+struct __align__(64) Map { char bytes[128]; };
+#define ASYNC_FENCE asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+template <int N> __device__ __forceinline__ void settle(float (&d)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
+}
 __device__ __forceinline__ float4 load_once(const float* p) {
     float4 v;
     asm volatile("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(p));
@@ -658,34 +704,36 @@ extern "C" __global__ void __launch_bounds__(512) prepare(
     const float* w0, const float* w1, const float* w2, const float* w3, const float* w4, const float* norm_weight,
     const float* norm_bias, const float* w_out, u16* weights, float* bias, u16* back) {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, block = blockIdx.x;
-    if (block < 20) {  // 0: left, 1: left gate, 2: right, 3: right gate, 4: output gate; 32 h each
-        int m = block >> 2, h = (block & 3) * 32 + lane;
+    if (block < 20 * KB + 20) {  // of a matrix (0: left, 1: left gate, 2: right, 3: right gate, 4: output gate) 32 h
+        int part = block % 20, kb = block / 20, m = part >> 2, h = (part & 3) * 32 + lane;
         const float* w = m == 0 ? w0 : m == 1 ? w1 : m == 2 ? w2 : m == 3 ? w3 : w4;
         int chunk = m == 4 ? 4 : (m >> 1) * 2 + (h >> 6), slot = m == 4 ? h >> 6 : m & 1, row = h & 63;
-        float total = 0;
-#pragma unroll 8
-        for (int c = warp; c < C; c += 16) {
-            float v = w[c * H + h];
-            total += norm_bias[c] * v;
-            int in = c & 15, q = in >> 2, e = in & 3;
-            int k = (c & 48) + 2 * q + (e & 1) + (e >> 1) * 8;
-            long at = (long)(chunk * KB + (c >> 6)) * 8192 + slot * 4096 + row * 64 + (((k >> 3) ^ (row & 7)) << 3) + (k & 7);
-            weights[at] = half_of(v * norm_weight[c]);
-        }
-        __shared__ float part[16][32];
-        part[warp][lane] = total;
-        __syncthreads();
-        if (warp == 0) {
-            for (int i = 1; i < 16; i++) total += part[i][lane];
-            bias[chunk * 128 + slot * 64 + row] = total;
+        if (kb < KB) {  // by 64 channels
+            u16* to = weights + (long)(chunk * KB + kb) * 8192 + slot * 4096 + row * 64;
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                int c = warp + 16 * i, q = (c & 15) >> 2, e = c & 3, k = (c & 48) + 2 * q + (e & 1) + (e >> 1) * 8;
+                to[(((k >> 3) ^ (row & 7)) << 3) + (k & 7)] = half_of(w[(kb * 64 + c) * H + h] * norm_weight[kb * 64 + c]);
+            }
+        } else {
+            float total = 0;
+#pragma unroll
+            for (int i = 0; i < C / 16; i++) total += norm_bias[warp + 16 * i] * w[(warp + 16 * i) * H + h];
+            __shared__ float sums[16][32];
+            sums[warp][lane] = total;
+            __syncthreads();
+            if (warp == 0) {
+                for (int i = 1; i < 16; i++) total += sums[i][lane];
+                bias[chunk * 128 + slot * 64 + row] = total;
+            }
         }
     } else {  // 32 columns of w_out
-        int c = (block - 20) * 32 + lane, in = c & 15, q = in >> 2, e = in & 3;
+        int c = (block - 20 * KB - 20) * 32 + lane, in = c & 15, q = in >> 2, e = in & 3;
         int row = (c & 48) + 2 * q + (e & 1) + (e >> 1) * 8;  // accumulators 2q, 2q+1 of two neighbours are four columns
-        for (int h = warp; h < H; h += 16) {
-            int k = h & 63;
-            long at = (long)((c >> 6) * 2 + (h >> 6)) * 4096 + row * 64 + (((k >> 3) ^ (row & 7)) << 3) + (k & 7);
-            back[at] = half_of(w_out[h * C + c]);
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            int h = warp + 16 * i, k = h & 63;
+            back[(long)((c >> 6) * 2 + (h >> 6)) * 4096 + row * 64 + (((k >> 3) ^ (row & 7)) << 3) + (k & 7)] = half_of(w_out[h * C + c]);
         }
     }
 }
@@ -843,51 +891,58 @@ extern "C" __global__ void __launch_bounds__(384, 1) project(
 
 #ifndef GROUPS
 #define GROUPS (C == 128 ? 4 : 3)  // of 128 threads
+#define BUFFERS 1                  // of each group: 128 h by 64 pairs, of the product and of the gate
 #endif
-#define TILE (H * STAGE_ROW)       // 128 h by 64 pairs
+#define TILE 16384
 
-__device__ __forceinline__ void fetch(u32 to, const u16* from, long pairs, int t) {
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        int h = (t >> 3) + 16 * i, s = t & 7;
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to + h * STAGE_ROW + s * 16), "l"(from + h * pairs + s * 8) : "memory");
-    }
+__device__ __forceinline__ void fetch(u32 to, const Map* out, const Map* planes, int pair, int line, int gates, u32 bar) {
+    mbar_expect(bar, 2 * TILE);
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+                 ::"r"(to), "l"(out), "r"(pair), "r"(line), "r"(bar) : "memory");
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+                 ::"r"(to + TILE), "l"(planes), "r"(pair), "r"(gates + line), "r"(bar) : "memory");
 }
 __device__ __forceinline__ void fragment(u32 (&a)[4], u32 tile, int s, int warp, int lane) {
-    u32 at = tile + (16 * s + (lane >> 4) * 8 + (lane & 7)) * STAGE_ROW + (warp * 16 + ((lane >> 3) & 1) * 8) * 2;
+    u32 at = tile + (16 * s + (lane >> 4) * 8 + (lane & 7)) * 128 + (((warp * 2 + ((lane >> 3) & 1)) ^ (lane & 7)) << 4);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(at) : "memory");
 }
 
 extern "C" __global__ void __launch_bounds__(GROUPS * 128, 1) finish(
-    const u16* out, const u16* gate, const float* norm_weight, const float* norm_bias, const u16* back, float* y, int pairs, int batch, float epsilon) {
+    const __grid_constant__ Map out, const __grid_constant__ Map planes, const float* norm_weight, const float* norm_bias, const u16* back, float* y, int pairs, int batch, float epsilon) {
     extern __shared__ __align__(1024) unsigned char memory[];
     __shared__ float2 affine[2][64];
+    __shared__ __align__(8) u64 full[GROUPS * BUFFERS];
     u32 base = (smem_of(memory) + 1023) & ~1023u;
     int wg = threadIdx.x >> 7, t = threadIdx.x & 127, warp = t >> 5, lane = t & 31, g = lane >> 2, q = lane & 3;
-    u32 mine = base + C * H * 2 + wg * 2 * TILE;
+    u32 mine = base + C * H * 2 + wg * BUFFERS * 2 * TILE, bars = smem_of(&full[wg * BUFFERS]);
     int tiles = (int)((long)batch * pairs / 64), step = gridDim.x * GROUPS, tile = blockIdx.x * GROUPS + wg;
     if (threadIdx.x < 64) { affine[0][threadIdx.x] = ((const float2*)norm_weight)[threadIdx.x]; affine[1][threadIdx.x] = ((const float2*)norm_bias)[threadIdx.x]; }
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < GROUPS * BUFFERS; i++) mbar_init(smem_of(&full[i]), 1);
+        ASYNC_FENCE;
+    }
     for (int i = threadIdx.x; i < C * H / 8; i += GROUPS * 128)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(base + i * 16), "l"(back + i * 8) : "memory");
-    if (tile < tiles) {
-        int b = (int)((long)tile * 64 / pairs);
-        long from = (long)b * H * pairs + (long)tile * 64 - (long)b * pairs;
-        fetch(mine, out + from, pairs, t);
-        fetch(mine + TILE, gate + from, pairs, t);
-    }
     asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    ASYNC_FENCE;
     __syncthreads();
+    if (t == 0)
+        for (int i = 0; i < BUFFERS; i++) {
+            int at = tile + i * step, b = (int)((long)at * 64 / pairs);
+            if (at < tiles) fetch(mine + i * 2 * TILE, &out, &planes, (int)((long)at * 64 - (long)b * pairs), b * H, 2 * batch * H, bars + i * 8);
+        }
+    int buffer = 0;
+    u32 phase = 0;
     for (; tile < tiles; tile += step) {
-        asm volatile("cp.async.wait_group 0;" ::: "memory");
-        bar_sync(1 + wg, 128);
+        u32 here = mine + buffer * 2 * TILE;
+        mbar_wait(bars + buffer * 8, phase);
         float v[8][8];
         float t0 = 0, t1 = 0;
 #pragma unroll
         for (int s = 0; s < 8; s++) {
             u32 a[4];
-            fragment(a, mine, s, warp, lane);
+            fragment(a, here, s, warp, lane);
 #pragma unroll
             for (int i = 0; i < 4; i++) { float2 p = floats_of(a[i]); v[s][2 * i] = p.x; v[s][2 * i + 1] = p.y; }
             t0 += (v[s][0] + v[s][1]) + (v[s][4] + v[s][5]);
@@ -908,7 +963,7 @@ extern "C" __global__ void __launch_bounds__(GROUPS * 128, 1) finish(
 #pragma unroll
         for (int s = 0; s < 8; s++) {
             u32 o[4];
-            fragment(o, mine + TILE, s, warp, lane);
+            fragment(o, here + TILE, s, warp, lane);
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 float2 w = affine[0][8 * s + (i >> 1) * 4 + q], c = affine[1][8 * s + (i >> 1) * 4 + q], p = floats_of(o[i]);
@@ -917,14 +972,12 @@ extern "C" __global__ void __launch_bounds__(GROUPS * 128, 1) finish(
             }
         }
         bar_sync(1 + wg, 128);
-        int next = tile + step;
-        if (next < tiles) {
+        int next = tile + BUFFERS * step;
+        if (t == 0 && next < tiles) {
             int b = (int)((long)next * 64 / pairs);
-            long from = (long)b * H * pairs + (long)next * 64 - (long)b * pairs;
-            fetch(mine, out + from, pairs, t);
-            fetch(mine + TILE, gate + from, pairs, t);
+            fetch(here, &out, &planes, (int)((long)next * 64 - (long)b * pairs), b * H, 2 * batch * H, bars + buffer * 8);
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        if (++buffer == BUFFERS) { buffer = 0; phase ^= 1; }
         float* to = y + ((long)tile * 64 + warp * 16 + g) * C + 4 * q;
 #pragma unroll 1
         for (int n = 0; n < C / 64; n++) {
@@ -935,6 +988,7 @@ extern "C" __global__ void __launch_bounds__(GROUPS * 128, 1) finish(
             for (int s = 0; s < 8; s++) wgmma(d, a[s], at + (s >> 2) * 512 + 2 * (s & 3), s > 0);
             wgmma_commit();
             wgmma_wait<0>();
+            settle(d);
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 *(float4*)(to + n * 64 + 16 * j) = make_float4(d[8 * j], d[8 * j + 1], d[8 * j + 4], d[8 * j + 5]);
@@ -946,9 +1000,9 @@ extern "C" __global__ void __launch_bounds__(GROUPS * 128, 1) finish(
 """
 # c: source, and of each kernel threads, tiles of 64 pairs per block and round, bytes of shared memory
 CONFIG = {
-    128: (FIRST, {"prepare": (512, 0, 0), "project": (416, 1, 222208), "finish": (512, 4, 181248)}),
-    256: (SECOND, {"prepare": (512, 0, 0), "project": (384, 2, 218112), "finish": (384, 3, 177152)}),
-    384: (SECOND, {"prepare": (512, 0, 0), "project": (384, 2, 218112), "finish": (384, 3, 209920)}),
+    128: (FIRST, {"prepare": (512, 0, 0), "project": (416, 1, 222208), "finish": (512, 4, 164864)}),
+    256: (SECOND, {"prepare": (512, 0, 0), "project": (384, 2, 218112), "finish": (384, 3, 164864)}),
+    384: (SECOND, {"prepare": (512, 0, 0), "project": (384, 2, 218112), "finish": (384, 3, 197632)}),
 }
 
 
@@ -1005,13 +1059,13 @@ class Kernels:
 KERNELS = {}
 
 
-def map_of(planes, pairs):
-    """Lines of fp16 along pairs, in boxes of 64 lines by 64 pairs."""
+def map_of(planes, pairs, lines_of_box=64):
+    """Lines of fp16 along pairs, in boxes of some lines by 64 pairs."""
     lines = planes.numel() // pairs
     return good(driver.cuTensorMapEncodeTiled(
         driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, planes.data_ptr(),
         [driver.cuuint64_t(pairs), driver.cuuint64_t(lines)], [driver.cuuint64_t(pairs * 2)],
-        [driver.cuuint32_t(64), driver.cuuint32_t(64)], [driver.cuuint32_t(1), driver.cuuint32_t(1)],
+        [driver.cuuint32_t(64), driver.cuuint32_t(lines_of_box)], [driver.cuuint32_t(1), driver.cuuint32_t(1)],
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE, driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
         driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_NONE,
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
@@ -1046,10 +1100,10 @@ def run(
     if c not in KERNELS:
         KERNELS[c] = Kernels(c)
     own, tiles = KERNELS[c], batch * pairs // 64
-    own.launch("prepare", 20 + c // 32, w_left, w_left_gate, w_right, w_right_gate, w_out_gate, norm_weight, norm_bias,
+    own.launch("prepare", 20 * (c // 64) + 20 + c // 32, w_left, w_left_gate, w_right, w_right_gate, w_out_gate, norm_weight, norm_bias,
                w_out, weights, bias, w_back)
     own.launch("project", tiles, x, mask, weights, bias, map_of(planes, pairs) if c == 128 else planes, pairs, batch, SCALE, EPSILON)
     out = torch.bmm(planes[0], planes[1].transpose(1, 2))
-    own.launch("finish", tiles, out, planes[2], out_norm_weight, out_norm_bias, w_back, y, pairs, batch,
+    own.launch("finish", tiles, map_of(out, pairs, 128), map_of(planes, pairs, 128), out_norm_weight, out_norm_bias, w_back, y, pairs, batch,
                EPSILON * SCALE * SCALE)
     return y
