@@ -17,14 +17,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ksearch.definition import Workload
-from ksearch.errors import EvaluatorError, TaskError
+from ksearch.errors import EvaluatorError, TaskError, TorchMissing
 from ksearch.evaluators.devices import device_of
 from ksearch.evaluators.local import LocalEvaluator, Measured
 from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.lint.impostors import Impostor, impostors
+from ksearch.lint.reference import Mistake, Reference
 from ksearch.lint.report import LintReport, Row, Status
+from ksearch.lint.torch_impostors import blind, torch_impostors
 from ksearch.protocol import Lost
-from ksearch.tasks import Task, load_task
+from ksearch.tasks import Task, load_task, why_not_here
 from ksearch.types import Evaluation, Program, Verdict
 
 PROBE_LIMIT_S = 300.0
@@ -55,6 +57,11 @@ def lint_folder(
     """`lint`, where a folder that does not load is a failing row instead of an exception."""
     try:
         task = load_task(path_or_name)
+    except TorchMissing as error:  # what can be seen without running it is in order
+        row = Row("shapes, reference, programs and impostors", Status.SKIPPED, str(error))
+        if on_row:
+            on_row(row)
+        return LintReport(str(path_or_name), (row,))
     except TaskError as error:
         row = Row("task folder", Status.FAIL, str(error), "Correct it, then run lint again.")
         if on_row:
@@ -87,6 +94,9 @@ def lint(
 
 def _all_rows(task: Task, factory: EvaluatorFactory | None, limit_s: float) -> Iterator[Row]:
     yield Row("task folder", Status.OK, f"{len(task.spec.workloads)} workloads, hash {task.hash[:12]}")
+    if reason := why_not_here(task):
+        yield Row("reference, programs and impostors", Status.SKIPPED, reason)
+        return
     if task.spec.device == "cuda":
         yield from _cuda_rows(task, factory)
         return
@@ -103,28 +113,33 @@ def _all_rows(task: Task, factory: EvaluatorFactory | None, limit_s: float) -> I
 
 
 def _cuda_rows(task: Task, factory: EvaluatorFactory | None) -> Iterator[Row]:
-    """What can be shown of a task on a GPU: its programs pass. The other checks are written for NumPy."""
-    text = 'device = "cuda": the checks of reference.py and the planted flaws know NumPy arrays only'
-    yield Row("reference", Status.SKIPPED, text)
+    """A task on a GPU: its programs, impostors, and the reference with one input ignored, where a GPU is there."""
+    yield _floor(task)
+    text = (
+        'device = "cuda": reference.py runs in the evaluator only; whether it is finite and deterministic is not seen'
+    )
+    yield Row("reference by itself", Status.SKIPPED, text)
+    left = (
+        f"not run: {1 + len(task.strong)} programs, {len(torch_impostors(task))} impostors, {len(blind(task))} inputs"
+    )
     if factory is None:
-        yield Row("programs", Status.SKIPPED, "no evaluator was given")
-    else:
-        yield from _cuda_programs(task, factory)
-    yield Row("impostors", Status.SKIPPED, 'device = "cuda": there are no impostor programs on torch yet')
-
-
-def _cuda_programs(task: Task, factory: EvaluatorFactory) -> Iterator[Row]:
+        yield Row("programs and impostors", Status.SKIPPED, f"no evaluator was given; {left}")
+        return
     try:
         device_of(task.spec).require()
     except EvaluatorError as error:
-        yield Row("programs", Status.SKIPPED, str(error))
+        yield Row("programs and impostors", Status.SKIPPED, f"{error}; {left}")
         return
+    yield from _evaluator_rows(task, factory)
+
+
+def _floor(task: Task) -> Row:
+    from ksearch.lint.probe import possible_floor  # a program of its own, which must not be imported before it runs
+
     try:
-        with factory(task) as evaluator:
-            for name, program in {"baseline": task.baseline, **_strong(task)}.items():
-                yield _passes(f"{name} passes", _calmly(evaluator, program))
-    except EvaluatorError as error:
-        yield Row("baseline passes", Status.FAIL, str(error), CURE)
+        return Row("floor is possible", Status.OK, possible_floor(Reference(task)))
+    except Mistake as error:
+        return Row("floor is possible", Status.FAIL, str(error), error.cure)
 
 
 def probe_rows(folder: Path, limit_s: float) -> Iterator[Row]:
@@ -183,9 +198,12 @@ def _evaluator_rows(task: Task, factory: EvaluatorFactory) -> Iterator[Row]:
                 yield _passes(f"{name} passes", _calmly(evaluator, program))
         # A workload of one element refuses nearly everything: impostors have to fail where it counts.
         with factory(_opened(task, tuple(w for w in task.spec.workloads if w.timed))) as evaluator:
-            for impostor in impostors(task):
+            cuda = task.spec.device == "cuda"
+            for impostor in torch_impostors(task) if cuda else impostors(task):
                 found = evaluator.evaluate(impostor.program)
                 yield _accepted(impostor, found) if impostor.passes else _refused(impostor, found)
+            for name, without in blind(task).items() if cuda else ():
+                yield _looked_at(name, evaluator.evaluate(without.program))
     except EvaluatorError as error:
         yield Row("baseline passes", Status.FAIL, str(error), CURE)
 
@@ -237,6 +255,19 @@ def _refused(impostor: Impostor, measured: Measured) -> Row:
         return Row(check, Status.FAIL, "it passed", cure)
     detail = f"refused for another reason, so nothing is proved: {found.verdict}: {found.reason}"
     return Row(check, Status.FAIL, detail, "Put right what the reason says, then run lint again.")
+
+
+def _looked_at(name: str, measured: Measured) -> Row:
+    """The reference with other values of one input: right results would mean that nobody has to read it."""
+    check, found = f"depends on {name}", measured.evaluation
+    if isinstance(found, Lost):
+        return _lost(check, found)
+    if found.verdict in WRONG:
+        return Row(check, Status.OK, f"other values: {found.reason}")
+    if found.stage in ("screen", "time", "confirm"):
+        cure = f"Choose inputs for which {name} matters, tighten the tolerance, or drop {name}."
+        return Row(check, Status.FAIL, f"a kernel that ignores the values of {name} would pass", cure)
+    return Row(check, Status.SKIPPED, f"the reference does not run on other values: {found.verdict}: {found.reason}")
 
 
 def _lost(check: str, found: Lost) -> Row:

@@ -1,0 +1,19 @@
+"""`ksearch lint` on tasks for GPUs: what is right passes, every impostor is refused, every input counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from ksearch.lint import Status, lint, local_evaluator
+from ksearch.tasks import load_task
+from tests.gpu.conftest import HERE
+
+
+@pytest.mark.parametrize("name", [str(HERE / "tasks" / "softmax"), str(HERE / "tasks" / "matmul"), "trimul_gpu"])
+def test_a_sound_task_is_found_to_be_sound(name: str) -> None:
+    report = lint(load_task(name), local_evaluator, on_row=lambda row: print(row, flush=True))
+    assert report.ok, report
+    print(f"{report.seconds:.1f} s")
+    skipped = [r.check for r in report.rows if r.status is Status.SKIPPED]
+    assert skipped == ["reference by itself"], report
+    assert sum(r.check.startswith("impostor refused") for r in report.rows) >= 7
