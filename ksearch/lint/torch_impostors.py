@@ -69,25 +69,30 @@ def _alike(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape
 
 
+def _tables(spec: TaskSpec) -> str:
+    known = [dict(w.axes) for w in spec.workloads]
+    tables = {
+        "AXES": known,
+        "SHAPES": [[list(t.dims(spec.names(axes))) for t in spec.inputs] for axes in known],
+        "INPUTS": [t.name for t in spec.inputs],
+        "OUTPUTS": [t.name for t in spec.outputs],
+        "TOLERANCE": {t.name: [spec.tolerance[t.dtype].rtol, spec.tolerance[t.dtype].atol] for t in spec.outputs},
+    }
+    return "\n".join(f"{name} = {json.dumps(value)}" for name, value in tables.items())
+
+
 def _with_reference(task: Task, flaw: str, ignored: str = "") -> Program:
     """The task's own reference as a program, with `flaw` done to each output, or an input's values moved along.
 
     Axes that no shape shows (how inputs are drawn) are those of the first workload with these shapes.
     """
     spec = task.spec
-    known = [dict(w.axes) for w in spec.workloads]
-    shapes = [[list(t.dims(spec.names(axes))) for t in spec.inputs] for axes in known]
-    tolerance = {t.name: [spec.tolerance[t.dtype].rtol, spec.tolerance[t.dtype].atol] for t in spec.outputs}
     inputs, outputs = ([t.name for t in tensors] for tensors in (spec.inputs, spec.outputs))
     text = f"""\
 import torch
 from task_reference import reference
 
-AXES = {json.dumps(known)}
-SHAPES = {json.dumps(shapes)}
-INPUTS = {json.dumps(inputs)}
-OUTPUTS = {json.dumps(outputs)}
-TOLERANCE = {json.dumps(tolerance)}
+{_tables(spec)}
 IGNORED = {json.dumps(ignored)}
 
 
