@@ -11,6 +11,15 @@ from ksearch.types import check, check_number
 
 CHARS_PER_TOKEN = 3  # low on purpose (code has about 3.5): an estimate may err to the dear side only
 
+MAX_TOKENS = 50_000_000  # of one reply; more is a mistake of the server's
+MAX_USD = 10_000.0
+MAX_NAME = 200  # characters of a model's name
+_COUNTS = ("tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning")
+
+
+def _plausible(count: object, most: float) -> bool:
+    return count is None or (not isinstance(count, bool) and isinstance(count, int | float) and 0 <= count <= most)
+
 
 def estimate_tokens(text: str) -> int:
     """Tokens of a text, rather too many than too few: for reservations, and where a model reports none."""
@@ -65,6 +74,22 @@ class Answer:
     tries: int = 1  # calls it took
     sent: Mapping[str, object] = field(default_factory=dict)  # parameters that were really sent
     notes: tuple[str, ...] = ()  # what the user should know: a parameter dropped, a schema not held
+
+    def __post_init__(self) -> None:
+        """A count that cannot be is as good as none: it must neither stop the run nor empty its budget."""
+        odd = [name for name in _COUNTS if not _plausible(getattr(self, name), MAX_TOKENS)]
+        # No prompt has 0 tokens, nor has a text, and not more can be cached than there is.
+        odd += ["tokens_in"] if self.tokens_in == 0 else []
+        odd += ["tokens_out"] if self.tokens_out == 0 and self.text.strip() else []
+        odd += ["tokens_cached"] if (self.tokens_cached or 0) > (self.tokens_in or 0) and not odd else []
+        odd += [] if _plausible(self.usd, MAX_USD) else ["usd"]
+        for name in odd:
+            object.__setattr__(self, name, None)
+        if odd:
+            said = f"reported and not believed, so estimated or unknown: {', '.join(odd)}"
+            object.__setattr__(self, "notes", (*self.notes, said))
+        short = "".join(c for c in self.model[: MAX_NAME * 4] if c.isprintable())[:MAX_NAME]
+        object.__setattr__(self, "model", short)
 
     def cost(self, call: Call) -> Cost:
         """What it cost. Tokens that were not reported are estimated from the texts."""

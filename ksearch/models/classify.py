@@ -88,7 +88,7 @@ def http_error(who: str, status: int, headers: Mapping[str, str], body: bytes) -
         wait = reset_s(text, datetime.now().astimezone())
     said = message_of(text)
     kind, cure = _http_kind(status, text, wait)
-    message = f"{who} answered {status}{': ' + said if said else ''}. {cure}"
+    message = f"{who} answered {status}{': ' + said.rstrip('.') if said else ''}. {cure}"
     return kind(message, retry_after_s=wait, maybe_billed=status == 504, raw=body)
 
 

@@ -7,6 +7,7 @@ any thread and cut off at its deadline. A fresh TLS handshake costs about 0.1 s,
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import warnings
 from collections.abc import Mapping
@@ -44,7 +45,14 @@ from ksearch.models.providers import Endpoint, build
 _CACHE_MARKS = frozenset({"anthropic"})  # others cache a repeated front by themselves, or need no marks
 # The library's parser meets whatever a server sends, and fails in many ways when that is odd.
 _READING = (ValueError, LookupError, TypeError, AttributeError)
-_FINISHES = {"stop": "stop", "length": "length", "content_filter": "content_filter", "tool_calls": "tool_call"}
+# As compatible servers word it, in lower case. One that was interrupted is no whole reply.
+_FINISHES = {
+    **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), "length"),
+    **dict.fromkeys(("content_filter", "sensitive", "safety"), "content_filter"),
+    **dict.fromkeys(("tool_calls", "function_call"), "tool_call"),
+    **dict.fromkeys(("error", "abort", "cancelled", "network_error", "insufficient_system_resource"), "error"),
+}
 
 
 class ProviderModel:
@@ -143,6 +151,8 @@ class ProviderModel:
             raise http_error(self._who, exchange.status, exchange.headers, exchange.body) from None
         if exchange.too_large:
             raise BadAnswer(f"{self._who} sent more than is read of one response", maybe_billed=True) from None
+        if (code := _error_code(exchange.body)) is not None:
+            raise http_error(self._who, code, exchange.headers, exchange.body) from None
         answer = from_chat_body(exchange.body, self.endpoint.model)
         if answer is not None:
             return answer
@@ -166,25 +176,27 @@ class ProviderModel:
 
     def _answer(self, response: ModelResponse, exchange: Exchange) -> Answer:
         text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+        finish: str | None = response.finish_reason
         # The library takes <think> tags out of a chat completion, closed or not: a draft would pass for the reply.
         if (direct := from_chat_body(exchange.body, self.endpoint.model)) is not None:
-            text = direct.text
+            text, finish = direct.text, direct.finish or finish
         thinking = any(isinstance(part, ThinkingPart) for part in response.parts)
         refusal = _refusal_text(read_body(exchange.body) or {})
         usage = response.usage
         measured = not usage.unmeasured_requests
-        return Answer(
+        answer = Answer(
             text=text or refusal,
             raw=exchange.body,
-            finish="refusal" if refusal and not text else response.finish_reason,
+            finish="refusal" if refusal and not text else finish,
             model=response.model_name or self.endpoint.model,
             tokens_in=usage.input_tokens if measured else None,
             tokens_out=usage.output_tokens if measured else None,
             tokens_cached=usage.cache_read_tokens if measured else None,
             tokens_reasoning=usage.output_reasoning_tokens if measured else None,
-            usd=None if self.endpoint.custom else _list_price(response),
             notes=("the reply holds only reasoning",) if thinking and not text else (),
         )
+        known = not self.endpoint.custom and None not in (answer.tokens_in, answer.tokens_out)
+        return replace(answer, usd=_list_price(response)) if known else answer
 
     def _finish(self, answer: Answer, call: Call, exchange: Exchange, notes: list[str], seconds: float) -> Answer:
         sent = exchange.sent
@@ -243,6 +255,15 @@ def _refusal_text(body: Mapping[str, Any]) -> str:
     return refusal if isinstance(refusal, str) else ""
 
 
+def _error_code(body: bytes) -> int | None:
+    """The status of an error that came with status 200, as gateways send it."""
+    data = read_body(body) or {}
+    error = data.get("error")
+    code = error.get("code", data.get("code")) if isinstance(error, dict) else None
+    status = int(code) if isinstance(code, int | str) and re.fullmatch(r"[345]\d\d", str(code)) else None
+    return None if data.get("choices") else status
+
+
 def _message_of(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
@@ -267,7 +288,7 @@ def from_chat_body(body: bytes, model: str) -> Answer | None:
     return Answer(
         text="".join(text for text in texts if isinstance(text, str)),
         raw=body,
-        finish=_FINISHES.get(finish) if isinstance(finish, str) else None,
+        finish=_FINISHES.get(finish.lower()) if isinstance(finish, str) else None,
         model=named if isinstance(named, str) else model,
         tokens_in=numbers.get("prompt_tokens"),
         tokens_out=numbers.get("completion_tokens"),

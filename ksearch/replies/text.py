@@ -85,6 +85,8 @@ def _ended_badly(text: str, finish: str | None) -> Refusal | None:
             f"the output limit cut the reply off after {len(text):,} characters: answer shorter, or raise the limit"
         )
         return refuse(Verdict.TRUNCATED, reason)
+    if finish == "tool_call" and not text.strip():
+        return unparsable("the model called a tool instead of answering: there are no tools here, answer in text")
     if finish == "error":
         return refuse(Verdict.TRUNCATED, f"the provider reported an error after {len(text):,} characters")
     if finish in ("content_filter", "refusal"):

@@ -40,6 +40,7 @@ class Scripted:
     hang: bool = False
     drip_s: float = 0.0
     cut_at: int | None = None  # bytes of the body after which the connection is closed
+    wire: bytes | None = None  # sent instead of an HTTP response, byte for byte; then the connection is closed
 
 
 def chat(
@@ -117,6 +118,11 @@ def cut(answer: Scripted, at: int) -> Scripted:
     return Scripted(answer.status, answer.body, answer.headers, cut_at=at)
 
 
+def wire(data: bytes) -> Scripted:
+    """Bytes instead of a response: no HTTP, half of one, chunks without an end."""
+    return Scripted(wire=data)
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
@@ -179,29 +185,34 @@ class ModelServer:
             def do_POST(self) -> None:
                 data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 headers = {key.lower(): value for key, value in self.headers.items()}
-                answer = take(Asked(self.path, headers, json.loads(data or b"{}")))
-                if answer.hang:
-                    closing.wait()
-                    self.close_connection = True
-                    return
-                self._send(answer)
-
-            def _send(self, answer: Scripted) -> None:
-                self.send_response(answer.status)
-                for key, value in answer.headers.items():
-                    self.send_header(key, value)
-                self.send_header("Content-Length", str(len(answer.body)))
-                self.end_headers()
-                if answer.cut_at is not None:
-                    self.wfile.write(answer.body[: answer.cut_at])
-                    self.close_connection = True
-                elif answer.drip_s:
-                    for byte in answer.body:
-                        if closing.wait(answer.drip_s):
-                            break
-                        self.wfile.write(bytes([byte]))
-                    self.close_connection = True
-                else:
-                    self.wfile.write(answer.body)
+                _send(self, take(Asked(self.path, headers, json.loads(data or b"{}"))), closing)
 
         return Handler
+
+
+def _send(to: BaseHTTPRequestHandler, answer: Scripted, closing: threading.Event) -> None:
+    whole = not (answer.hang or answer.wire is not None or answer.cut_at is not None or answer.drip_s)
+    to.close_connection = not whole or to.close_connection
+    if answer.hang:
+        closing.wait()
+    elif answer.wire is not None:
+        to.wfile.write(answer.wire)
+    else:
+        to.send_response(answer.status)
+        for key, value in answer.headers.items():
+            to.send_header(key, value)
+        to.send_header("Content-Length", str(len(answer.body)))
+        to.end_headers()
+        _send_body(to, answer, closing)
+
+
+def _send_body(to: BaseHTTPRequestHandler, answer: Scripted, closing: threading.Event) -> None:
+    if answer.cut_at is not None:
+        to.wfile.write(answer.body[: answer.cut_at])
+    elif answer.drip_s:
+        for byte in answer.body:
+            if closing.wait(answer.drip_s):
+                break
+            to.wfile.write(bytes([byte]))
+    else:
+        to.wfile.write(answer.body)

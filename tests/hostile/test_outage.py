@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,7 @@ from tests.hostile.conftest import Clock, good, plain
 pytestmark = pytest.mark.timeout(30)
 Opened = Callable[[str], Run]
 TOKENS = 120  # of each reply
+PATIENT: Any = {"KSEARCH_OUTAGE_SECONDS": "0.5"}
 
 
 def fails_from(first: int, last: int, how: Scripted) -> Clock:
@@ -227,8 +229,7 @@ def test_several_workers_send_one_probe_between_them(shell: Shell, opened: Opene
 
     with ModelServer([Clock(answer)]) as server:
         begun = ("new", "--name", "a", "--task", "softmax", "--evaluations", "12", "--stagnation", "20")
-        env = {"KSEARCH_MODEL": "openai:m", "KSEARCH_BASE_URL": server.url, "KSEARCH_WIDTH": "6"}
-        shell(*begun, **env, KSEARCH_OUTAGE_SECONDS="0.5")
+        shell(*begun, KSEARCH_MODEL="openai:m", KSEARCH_BASE_URL=server.url, KSEARCH_WIDTH="6", **PATIENT)
         run = opened("a")
         run.watchers.append(see)
         at = setting(run.state)
