@@ -107,7 +107,7 @@ def _begun(standing: Standing, rules: Rules) -> int:
 def made_by(state: State) -> int:
     """Evaluations that a run has used up. Where attempts come to no evaluation, three of them count as one, as in the
     limit of a single run: else a writer that writes nothing would never be done."""
-    return max(state.evaluated, math.ceil(state.attempts / 3))
+    return max(state.evaluated, state.attempts // 3)
 
 
 def _words(paid: float, unit: Unit) -> str:

@@ -26,7 +26,7 @@ from ksearch.service.allotting import Grant, made_by, next_grant
 from ksearch.service.beginning import begin, setting
 from ksearch.service.campaigns import KEY, Campaign, Entry, Terms, budget_for, settings_of, shared_limit
 from ksearch.service.desks import Staff
-from ksearch.tasks import Task, load_task
+from ksearch.tasks import Task, load_task, why_not_here
 
 AUTHOR = "campaign"
 HALTS = 2  # tasks in a row that paused before anything was measured: what stops one will stop all
@@ -122,12 +122,16 @@ class Campaigner:
                 return f"{HALTS} tasks in a row came to nothing, the last one because of: {entry.halted}"
         else:
             self._halts.clear()
+        if run.state.ended and not entry.standing.over and entry.standing.made == before:
+            self.campaign.fail(entry, run.state.ended)  # such as a limit of its own: another turn would change nothing
         return shared_limit(run.state)
 
     def _carry(self, entry: Entry, grant: Grant) -> Run:
         if not entry.begun and self.lint:
             check(entry.listed.where)
         task = load_task(entry.listed.where)
+        if not entry.begun and (why := why_not_here(task)):
+            raise TaskError(why)
         run = Run(self.campaign.store, entry.run_id) if entry.begun else None
         budget = budget_for(self.terms, run.state if run else None, self._left, self.campaign.spent)
         config = settings_of(self.terms, entry.listed, budget)

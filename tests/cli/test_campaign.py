@@ -59,6 +59,20 @@ def test_the_same_command_goes_on_and_more_budget_goes_further(shell: Shell, lis
     assert all(len(shell.json("show", t["run"], "--config")["config"]) > 20 for t in more["tasks"])
 
 
+def test_parts_of_a_single_evaluation_measure_one_program_each(shell: Shell, listed: str) -> None:
+    args = ("campaign", listed, *FAKE, "--evaluations", "5", "--least", "1", "--share", "1")
+    assert [t["evaluations"] for t in shell.json(*args)["tasks"]] in ([2, 2, 1], [3, 1, 1])
+
+
+def test_a_task_that_ends_by_a_limit_of_its_own_is_over_and_the_campaign_goes_on(shell: Shell, listed: str) -> None:
+    args = ("campaign", listed, *FAKE, "--evaluations", "60", "--least", "4", "--share", "4")
+    shell(*args, KSEARCH_ATTEMPTS="9")
+    summary = shell.json("campaign", listed)
+    assert summary["why"] == "no task can use more of the budget"
+    assert {t["status"] for t in summary["tasks"]} == {"budget: attempts"}
+    assert all(0 < t["evaluations"] <= 9 for t in summary["tasks"])
+
+
 def test_money_is_one_budget_for_all_and_is_never_overspent(shell: Shell, listed: str) -> None:
     reserve = {"KSEARCH_RESERVE_USD": "0.02"}
     out = shell("campaign", listed, *FAKE, "--evaluations", "300", "--usd", "0.5", "--least", "4", **reserve)
