@@ -122,18 +122,13 @@ def _run(store: Store, tasks: tuple[Listed, ...], wanted: Wanted, *, lint: bool,
             with listening(stop):
                 why = Campaigner(found, terms, console, staffed, lint=lint).carry_on()
         except KeyboardInterrupt:
-            for entry in (e for e in found.entries if e.begun):
-                found.renew(entry, _reopened(store, entry))
+            for entry in found.entries:
+                if console.at and console.at.id == entry.run_id:
+                    found.renew(entry, console.at)
             _finish(found, "stopped", as_json)
             say("stopped; nothing is lost. The same command goes on")
             return INTERRUPTED
     return _finish(found, why, as_json)
-
-
-def _reopened(store: Store, entry: Entry) -> Run:
-    from ksearch.run import Run
-
-    return Run(store, entry.run_id)
 
 
 def _terms(found: Campaign, wanted: Wanted, tasks: int) -> Terms:
@@ -177,7 +172,7 @@ def _preflight(terms: Terms, tasks: int) -> str:
     limits += [f"{config.tokens:,} tokens"] if config.tokens is not None else []
     limits += [f"{config.minutes:g} minutes"] if config.minutes is not None else []
     text = f"campaign {terms.name}: {tasks:,} task{'s' * (tasks != 1)}, {', '.join(limits)} for all together; "
-    text += f"{terms.least} evaluations for each first, then {terms.share} at a time"
+    text += f"{terms.least} evaluation{'s' * (terms.least != 1)} for each first, then {terms.share} at a time"
     short = f"\nnote: that is enough for the first {first:,} tasks only: raise --evaluations or lower --least"
     return text + (short if first < tasks else "")
 
@@ -189,6 +184,7 @@ class Console:
     stop: Stop
     loud: bool
     terms: Terms
+    at: Run | None = None  # the run that has its turn
 
     def gives(self, campaign: Campaign, grant: Grant) -> None:
         self.stop.check()
@@ -217,7 +213,7 @@ class Console:
             if isinstance(event, SHOWN) and (text := event_line(event, state)):
                 print(f"  {run.id.partition('.')[2]} {text}", flush=True)
 
-        stop = self.stop
+        stop, self.at = self.stop, run
         if self.loud:
             run.watchers.append(show)
         try:
