@@ -16,6 +16,7 @@ from ksearch.cli import (
     demo,
     doctor,
     export,
+    handover,
     look,
     mcp,
     redteam,
@@ -78,6 +79,7 @@ app.command()(look.best)
 app.command()(cost.cost)
 app.command()(compare.compare)
 app.command()(export.export)
+app.command()(handover.export_kernel)
 app.command("import")(export.import_)
 app.command()(track.track)
 app.command()(demo.replay)

@@ -16,6 +16,7 @@ from ksearch.tasks.sources import hash_folder, read_file, read_program, read_ref
 from ksearch.types import Program
 
 BUNDLED = Path(__file__).parent / "bundled"
+HARDWARE = "hardware"  # among the guides: the task's own word on the machine, in place of the public facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +186,9 @@ def _guides(root: Section, folder: Path, languages: tuple[str, ...]) -> dict[str
     guides: dict[str, Path] = {}
     table = root.table("guides", optional=True)
     for language in table.data:
-        if language not in languages:
-            table.fail(language, "is not among the task's languages", f"Use {listed(languages)}.")
+        if language not in (*languages, HARDWARE):
+            fix = f"Use {listed((*languages, HARDWARE))}."
+            table.fail(language, "is not among the task's languages", fix)
         name = table.text(language)
         read_file(table, folder, name, language)
         guides[language] = folder / name

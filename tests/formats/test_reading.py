@@ -20,11 +20,6 @@ SOFTSIGN = EXAMPLES / "kernelbench/level1_softsign_rows.py"
 TRACE = Path(__file__).parents[3] / "shared/data/flashinfer-trace"
 
 
-@pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-
-
 def _copy(tmp_path: Path) -> Path:
     shutil.copytree(EXAMPLES, tmp_path / "formats")
     return tmp_path / "formats"

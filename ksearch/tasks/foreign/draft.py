@@ -74,7 +74,9 @@ def files_of(draft: Draft, side: Mapping[str, Any], beside: Mapping[str, str]) -
     bridge = (TEMPLATES / BRIDGE).read_text(encoding="utf-8")
     mark = f"# --- up to here {_origin_name(draft)} as it was found; K-Search's own part begins ---"
     reference = f"{draft.original.rstrip()}\n\n\n{mark}\n{draft.glue}"
-    about = {"format": draft.format, "source": str(draft.source.resolve()), "notes": draft.notes, **draft.details}
+    tensors = [{"name": t.name, "dtype": t.dtype} for t in (*draft.inputs, *draft.outputs)]
+    about = {"format": draft.format, "source": str(draft.source.resolve()), "notes": draft.notes, "tensors": tensors}
+    about |= draft.details
     files = {
         "task.toml": toml(_tables(draft, side)),
         "reference.py": reference,

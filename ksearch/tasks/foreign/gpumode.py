@@ -66,7 +66,7 @@ def read(folder: Path, side: Side, device: str) -> Draft:
         workloads=[{"name": n, "axes": a} | ({} if t else {"timed": False}) for n, a, t in fits],
         original=original, glue="", baseline="", notes=notes, extra=files,
         tolerance={t.dtype: limits for t in outputs if t.dtype.startswith(("float", "bfloat"))},
-        details={"codes": codes, "single": len(inputs) == 1},
+        details={"codes": codes, "numbers": numbers},
     )  # fmt: skip
     common = code.common(draft, codes, numbers)
     draft.glue, draft.baseline = code.glue(common), code.baseline(draft, common)
