@@ -7,8 +7,20 @@ from __future__ import annotations
 
 from ksearch.prompts.fit import Part, Prompt
 from ksearch.prompts.guides import guide, relevant
+from ksearch.prompts.machines import cpu_facts, gpu_facts
 from ksearch.prompts.plan import render_plan
 from ksearch.prompts.view import Limit, PromptView
 from ksearch.prompts.write import render_write
 
-__all__ = ["Limit", "Part", "Prompt", "PromptView", "guide", "relevant", "render_plan", "render_write"]
+__all__ = [
+    "Limit",
+    "Part",
+    "Prompt",
+    "PromptView",
+    "cpu_facts",
+    "gpu_facts",
+    "guide",
+    "relevant",
+    "render_plan",
+    "render_write",
+]

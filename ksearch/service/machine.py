@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ksearch.hardware import CacheLevel, Hardware, hardware_sheet
-from ksearch.prompts import Limit
+from ksearch.prompts import Limit, cpu_facts, gpu_facts
 
 KEY = "machine"  # in the context of RunStarted
 _COMPILED = {"cpp": "C++", "c": "C", "cuda": "CUDA C++"}
@@ -38,7 +38,7 @@ class Machine:
         found |= {"simd": tuple(found["simd"]), "caches": tuple(CacheLevel(**c) for c in found["caches"])}
         lines = [hardware_sheet(Hardware(**found), self.facts["ceilings"], self.facts["threads"])]
         if self.facts["device"] and "cpu" not in _kind(self.facts):
-            lines.insert(0, f"GPU: {self.facts['device']}")
+            lines.insert(0, f"GPU: {self.facts['device']}{_about(self.facts.get('gpu') or {})}")
         for language, made in self.facts["compilers"].items():
             lines.append(f"Compiler for {_COMPILED.get(language, language)}: {made['version']}; {made['command']}")
         if self.facts["workloads"]:
@@ -49,6 +49,27 @@ class Machine:
             rates = self.facts["ceilings"].get("bytes_per_s") or [0]
             lines += [_line(w) + _from_memory(w, rates[-1]) for w in self.facts["workloads"]]
         return "\n".join(lines)
+
+    def known(self) -> str:
+        """Public facts of the processor that computes, after what was measured."""
+        if "cpu" not in _kind(self.facts):
+            return gpu_facts(self.facts["device"], (self.facts.get("gpu") or {}).get("capability"))
+        return cpu_facts(self.facts["hardware"]["model"], self.facts["hardware"]["simd"])
+
+
+def _about(gpu: Mapping[str, Any]) -> str:
+    """, compute capability 9.0, 132 multiprocessors, L2 50 MiB, 140 GiB; torch 2.11, CUDA 13.0."""
+    told = []
+    if gpu.get("capability"):
+        told.append(f"compute capability {'.'.join(map(str, gpu['capability']))}")
+    if gpu.get("multiprocessors"):
+        told.append(f"{gpu['multiprocessors']} multiprocessors")
+    if gpu.get("l2_bytes"):
+        told.append(f"L2 {gpu['l2_bytes'] / 2**20:.0f} MiB")
+    if gpu.get("total_bytes"):
+        told.append(f"{gpu['total_bytes'] / 2**30:.0f} GiB")
+    software = [f"{name} {gpu[key]}" for name, key in (("torch", "torch"), ("CUDA", "cuda")) if gpu.get(key)]
+    return "".join(f", {fact}" for fact in told) + (f"; {', '.join(software)}" if software else "")
 
 
 def _kind(facts: Mapping[str, Any]) -> str:

@@ -18,6 +18,8 @@ from ksearch.protocol import Lost
 from ksearch.store import blob_name
 from ksearch.types import Program
 
+_GPU = ("capability", "multiprocessors", "l2_bytes", "total_bytes", "torch", "cuda")
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -51,6 +53,8 @@ def machine_facts(local: LocalEvaluator) -> str:
         "ceilings": asdict(ceilings),  # type: ignore[call-overload]
         "workloads": [_workload(local, w) for w in spec.workloads if w.timed],
     }
+    if spec.device == "cuda":
+        facts["gpu"] = {key: bench.device.about[key] for key in _GPU if key in bench.device.about}
     return json.dumps(facts, sort_keys=True)
 
 

@@ -8,15 +8,17 @@ from dataclasses import replace
 from functools import cache
 
 from ksearch.errors import UnknownBlob
+from ksearch.evaluators.gpu import nvml
 from ksearch.hardware import hardware_sheet, read_hardware
-from ksearch.prompts import Prompt, PromptView, guide, relevant, render_plan, render_write
+from ksearch.prompts import Prompt, PromptView, cpu_facts, gpu_facts, guide, relevant, render_plan, render_write
 from ksearch.protocol import Kind, Request
 from ksearch.replies import plan_form, program_form
 from ksearch.run import Run
 from ksearch.service.beginning import Setting, log_of
-from ksearch.service.machine import machine_of
+from ksearch.service.machine import Machine, machine_of
 from ksearch.state import State
 from ksearch.tasks import Task
+from ksearch.tasks.folder import HARDWARE
 from ksearch.types import Program
 
 
@@ -48,9 +50,9 @@ def render(run: Run, state: State, request: Request, setting: Setting) -> Prompt
         plan_form() if plan else program_form(language, task.spec.entry_point),
         lambda program_id: _source(run, program_id),
         reference=task.reference_source,
-        hardware=machine.sheet() if machine else _hardware(task.spec.threads),
+        hardware=_sheet(task, machine),
         limits=machine.limits if machine else None,
-        guide="" if plan else _guide(task, language),
+        guide="" if plan else _guides(task, (config.language,) if config.language else tuple(task.spec.languages)),
         language=config.language or "",
     )
     if plan:
@@ -65,12 +67,39 @@ def _source(run: Run, program_id: str) -> Program | None:
         return None
 
 
+def _sheet(task: Task, machine: Machine | None) -> str:
+    """What was measured, then what is known: the task's own word where it has one, else public facts."""
+    measured = machine.sheet() if machine else _hardware(task.spec.threads)
+    if own := task.guides.get(HARDWARE):
+        known = relevant(own.read_text(encoding="utf-8"), _about(task))
+    else:
+        known = machine.known() if machine else _known(task.spec.device)
+    return "\n\n".join(part for part in (measured, known.strip()) if part)
+
+
+@cache
+def _known(device: str) -> str:
+    if device == "cuda":
+        return next((gpu_facts(gpu["name"]) for gpu in nvml.gpus()), "")
+    here = read_hardware()
+    return cpu_facts(here.model, here.simd)
+
+
+def _guides(task: Task, languages: tuple[str, ...]) -> str:
+    """Of the usual language; on a GPU of all that a writer may choose from, the usual one first."""
+    wanted = languages if task.spec.device == "cuda" else languages[:1]
+    return "\n\n".join(dict.fromkeys(text for language in wanted if (text := _guide(task, language).strip())))
+
+
 def _guide(task: Task, language: str) -> str:
     """The task's own guide where it has one, else the general one, without sections that the task has no use for."""
-    about = f"{task.spec.title}\n{task.spec.description}\n{_computing(task.reference_source)}"
     if own := task.guides.get(language):
-        return relevant(own.read_text(encoding="utf-8"), about)
-    return guide(language, about)
+        return relevant(own.read_text(encoding="utf-8"), _about(task))
+    return guide(language, _about(task), task.spec.device)
+
+
+def _about(task: Task) -> str:
+    return f"{task.spec.title}\n{task.spec.description}\n{_computing(task.reference_source)}"
 
 
 def _computing(reference: str) -> str:

@@ -17,6 +17,7 @@ from ksearch.service.beginning import begin, setting
 from ksearch.service.machine import machine_of
 from ksearch.service.prompting import render
 from ksearch.store import open_store
+from ksearch.tasks import find_task
 from ksearch.types import Action, Insert
 
 FACTS: dict[str, Any] = {
@@ -103,3 +104,55 @@ def test_settings_say_how_long_prompts_may_be_and_in_which_form(tmp_path: Path) 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("0", False)])
 def test_a_switch_can_be_set_by_a_variable(text: str, value: bool) -> None:
     assert load({}, env={"KSEARCH_BRIEF_PROMPTS": text}).config.brief_prompts is value
+
+
+GPU_FACTS = {
+    **FACTS, "device": "NVIDIA H200", "compilers": {"cuda": {"version": "nvcc 13.0", "command": "nvcc -O3"}},
+    "ceilings": {**FACTS["ceilings"], "operations_per_s": {"float16": 7.5e14, "float32": 5e13}},
+    "gpu": {"capability": [9, 0], "multiprocessors": 132, "l2_bytes": 50 << 20, "total_bytes": 140 << 30,
+            "torch": "2.11.0", "cuda": "13.0"},
+}  # fmt: skip
+
+
+def test_on_a_gpu_planner_and_writer_are_told_what_is_known_of_it_and_the_writer_how_to_write(tmp_path: Path) -> None:
+    plan, write = prompts(tmp_path, json.dumps(GPU_FACTS), task="trimul_gpu")
+    for prompt in (plan, write):
+        text = prompt.stable_text
+        assert "GPU: NVIDIA H200, compute capability 9.0, 132 multiprocessors, L2 50 MiB, 140 GiB; torch 2.11.0" in text
+        assert text.index("Measured memory traffic") < text.index("Known of Hopper")
+        assert "What usually pays there:" in text
+        assert prompt.tokens < 12_000  # of 24,000: room for programs and trajectories
+    titles = ("# Writing fast Triton here", "# Writing fast CUDA C++ here", "# Writing fast PyTorch here")
+    found = [write.text.index(title) for title in titles]
+    assert found == sorted(found)
+    assert not any(title in plan.text for title in titles)
+    _, one = prompts(_folder(tmp_path, "second"), json.dumps(GPU_FACTS), task="trimul_gpu", language="cuda")
+    assert [title in one.text for title in titles] == [False, True, False]
+
+
+def test_a_small_budget_keeps_what_was_measured_and_cuts_what_is_only_known(tmp_path: Path) -> None:
+    plan, write = prompts(tmp_path, json.dumps(GPU_FACTS), task="trimul_gpu", prompt_tokens=8_000)
+    assert max(plan.tokens, write.tokens) <= 8_000
+    assert "GPU: NVIDIA H200" in plan.text
+    assert "three products of 16-bit parts" not in plan.text
+
+
+def test_a_task_may_put_its_own_words_in_place_of_the_public_facts(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, "gemm")
+    for path in find_task("gemm").iterdir():
+        if path.is_file():
+            (folder / path.name).write_bytes(path.read_bytes())
+    (folder / "machine.md").write_text("Our cluster's cores are slow.\n")
+    text = (folder / "task.toml").read_text()
+    (folder / "task.toml").write_text(text.replace("[axes]", '[guides]\nhardware = "machine.md"\n\n[axes]', 1))
+    _, write = prompts(_folder(tmp_path, "runs"), json.dumps(FACTS), task=str(folder))
+    assert "Our cluster's cores are slow." in write.stable_text
+    assert "Known of" not in write.text
+    assert "CPU: Test CPU" in write.text
+    _, usual = prompts(_folder(tmp_path, "usual"), json.dumps(FACTS))
+    assert "Known of x86 with AVX2" in usual.stable_text
+
+
+def _folder(parent: Path, name: str) -> Path:
+    (parent / name).mkdir()
+    return parent / name

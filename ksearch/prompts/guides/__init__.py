@@ -9,17 +9,20 @@ import re
 from functools import cache
 from importlib import resources
 
-_FILES = {"cpp": "cpp.md", "python": "python_numpy.md"}
+_FILES = {"cpp": "cpp.md", "python": "python_numpy.md", "triton": "triton.md", "cuda": "cuda.md"}
+_ON_A_GPU = {"python": "python_torch.md"}  # where a language means something else there
 _PASSAGE = re.compile(r"^<!-- if: ([^\n]*?) -->\n(.*?)^<!-- end -->\n+", re.MULTILINE | re.DOTALL)
 
 
-def guide(language: str, about: str | None = None) -> str:
+def guide(language: str, about: str | None = None, device: str = "cpu") -> str:
     """The guide for a language, or nothing where there is none yet.
 
     Args:
         about: description and reference of the task; None: whole, with every passage.
+        device: that programs run on; "cuda": a Python program gets torch tensors.
     """
-    name = _FILES.get(language)
+    name = _ON_A_GPU.get(language) if device == "cuda" else None
+    name = name or _FILES.get(language)
     return relevant(_text(name), about) if name else ""
 
 
