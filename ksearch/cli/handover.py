@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,12 +59,7 @@ def export_kernel(
         raise BadInput(f"--to must be one of {', '.join(TARGETS)}" + (f", got {to!r}" if to else ""))
     found, owner = _program(source, task, program, store)
     made = export_program(found, owner, to, author or opt.login_name())
-    folder = Path(output or f"{owner.name}-{to}")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder} is there already and not empty. Name another folder with -o, or remove it")
-    for name, text in made.files.items():
-        opt.write_output(folder / name, text.encode())
-    written = [str(folder / name) for name in made.files]
+    written = _write(Path(output or f"{owner.name}-{to}"), made.files)
     if as_json:
         opt.print_json({"program": found.id, "task": owner.name, "target": to, "files": written, "notes": made.notes})
         return
@@ -71,6 +67,16 @@ def export_kernel(
     print("\n".join(f"  {name}" for name in written))
     for note in made.notes:
         print(f"note: {note}")
+    if source and Path(source).suffix not in ("", ".jsonl"):
+        print(f"note: nothing was measured: ksearch verify {source} --task {task or owner.folder}")
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> list[str]:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder} is there already and not empty. Name another folder with -o, or remove it")
+    for name, text in files.items():
+        opt.write_output(folder / name, text.encode())
+    return [str(folder / name) for name in files]
 
 
 def _program(source: str | None, task_name: str | None, wanted: str | None, store: str | None) -> tuple[Program, Task]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ksearch.definition import CUDA_ONLY
+from ksearch.definition import CUDA_ONLY, TaskSpec
 from ksearch.exporters.common import FILES, Exported, ExportError, runtime, slug, types_of
 from ksearch.tasks import Task, foreign
 from ksearch.types import Program
@@ -31,17 +31,15 @@ def torch_op(program: Program, task: Task, author: str) -> Exported:
     for name, dtype in types.items():
         if dtype in CUDA_ONLY and dtype.startswith("float8") and spec.device == "cpu":
             raise ExportError(f"{name} is {dtype}: such an operator is for GPUs only")
-    scalars = [t.name for t in spec.inputs if not t.shape]
-    signature = ", ".join(f"{t.name}: {_kind(t.name, scalars, types)}" for t in spec.inputs)
-    made = "torch.Tensor" if len(spec.outputs) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(spec.outputs))}]"
+    several = ", ".join(["torch.Tensor"] * len(spec.outputs))
     marks = {
         "PACKAGE": package,
         "OP": op,
         "TITLE": spec.title or task.name,
         "PROGRAM": program.id,
         "AUTHOR": author,
-        "SIGNATURE": signature,
-        "RETURNS": made,
+        "SIGNATURE": _signature(spec, types),
+        "RETURNS": "torch.Tensor" if len(spec.outputs) == 1 else f"tuple[{several}]",
         "ARGUMENTS": ", ".join(t.name for t in spec.inputs),
         "TESTED": json.dumps([[w.axes[a] for a in spec.axes] for w in spec.workloads]),
         "SINGLE": repr(len(spec.outputs) == 1),
@@ -50,22 +48,31 @@ def torch_op(program: Program, task: Task, author: str) -> Exported:
         "DEVICE": spec.device,
         "TORCH_REFERENCE": repr(spec.device == "cuda"),
     }
-    beside = {
+    files = {
+        f"{package}/__init__.py": _filled("op_package.py.txt", marks),
+        f"{package}/kernel.py": runtime(program, task, every_axis=True).lstrip(),
+        f"{package}/fallback/reference.py": task.reference_source,
+        **{f"{package}/fallback/{name}": text for name, text in _beside(task).items()},
+        "test_op.py": _filled("op_test.py.txt", marks),
+        "pyproject.toml": _fill(_PYPROJECT, marks),
+        "README.md": _filled("op_readme.md.txt", marks),
+    }
+    return Exported(files, ("`python -m pytest test_op.py` in that folder checks it, torch.compile included",))
+
+
+def _beside(task: Task) -> dict[str, str]:
+    """Modules that the reference may import."""
+    return {
         path.name: path.read_text(encoding="utf-8")
         for path in sorted(task.folder.glob("*.py"))
         if path.name not in ("reference.py", "baseline.py", "original.py")
         or (path.name == "original.py" and not foreign.about(task.folder))
     }
-    files = {
-        f"{package}/__init__.py": _filled("op_package.py.txt", marks),
-        f"{package}/kernel.py": runtime(program, task, every_axis=True).lstrip(),
-        f"{package}/fallback/reference.py": task.reference_source,
-        **{f"{package}/fallback/{name}": text for name, text in beside.items()},
-        "test_op.py": _filled("op_test.py.txt", marks),
-        "pyproject.toml": _fill(_PYPROJECT, marks),
-        "README.md": _filled("op_readme.md.txt", marks),
-    }
-    return Exported(files, (f"python -m pytest {package}/test_op.py checks it, torch.compile included",))
+
+
+def _signature(spec: TaskSpec, types: dict[str, str]) -> str:
+    scalars = [t.name for t in spec.inputs if not t.shape]
+    return ", ".join(f"{t.name}: {_kind(t.name, scalars, types)}" for t in spec.inputs)
 
 
 def _kind(name: str, scalars: list[str], types: dict[str, str]) -> str:
