@@ -72,7 +72,7 @@ class ProviderModel:
         self._takes_schema = True  # until it says otherwise
         self._who = self.name + (f" at {endpoint.base_url}" if endpoint.custom else "")
         # Said in the notes of each answer, by what was really sent.
-        warnings.filterwarnings("ignore", message="Sampling parameters .* are not supported")
+        warnings.filterwarnings("ignore", message="Sampling parameters .* are not supported|Failed to extract usage")
         asyncio.run(self._probe())
 
     async def _probe(self) -> None:

@@ -105,6 +105,13 @@ PROGRAMS = (
     refused("no fence, prose", "prose and code", lambda t: chat("Sure! " + t.replace("```", "")), "no code block"),
     refused("unclosed fence", "no end", lambda t: chat(t.removesuffix("```\n")), "never closed"),
     refused("empty fence", "a fence around nothing", chat("```cpp\n```\n"), "no block"),
+    taken("c++", "the tag that is a regular expression", lambda t: chat(t.replace("```cpp", "```c++"))),
+    refused(
+        "search and replace",
+        "an edit of a file that nobody asked for",
+        chat("<<<<<<< SEARCH\nvoid run() {}\n=======\nvoid run() { return; }\n>>>>>>> REPLACE\n"),
+        "no code block",
+    ),
     refused("another language", "Rust", chat("```rust\nfn run() {}\n```\n"), "wrong language"),
     refused("a difference", "a patch", lambda t: chat(t.replace("```cpp", "```diff")), "no "),
     refused("`..` in a name", "`FILE: ../kernel.cpp`", lambda t: chat(f"FILE: ../kernel.cpp\n{t}"), "without '..'"),

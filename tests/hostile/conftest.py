@@ -4,8 +4,9 @@ is not what fails here, is a stand-in."""
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from ksearch.drivers import Measured
 from ksearch.protocol import Lost
 from ksearch.run import Run
 from ksearch.service import desks
-from ksearch.store import open_store
+from ksearch.store import Store, open_store
 from ksearch.testing.fakes import FakeEvaluator
 from ksearch.testing.model_server import Asked, Scripted, chat
 from ksearch.types import Program
@@ -22,7 +23,7 @@ from tests.cli.shell import Shell, shell_in
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 PLAN = json.dumps({"edits": [{"op": "insert", "parent": "root", "title": "Tile", "value": 0.9}]})
-SOURCE = 'extern "C" void run(const float* x, float* y, long rows, long cols) {{ /* {0} */ }}\n'
+SOURCE = 'extern "C" void run(const float* x, float* y, long rows, long cols) {{ /* {0} 0x1.26bb1bbb55516p+1 */ }}\n'
 # Quick, so that a test can wait for it: what is minutes in life is a fraction of a second here.
 QUICK = {
     "KSEARCH_RETRY_SECONDS": "0.01",
@@ -52,14 +53,25 @@ class QuickEvaluator(FakeEvaluator):
         return False
 
 
-@pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+@pytest.fixture(autouse=True)
+def _house(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(desks, "LocalEvaluator", QuickEvaluator)
     monkeypatch.setattr(desks, "Bench", lambda local: local)
     monkeypatch.setattr(desks, "machine_facts", lambda _: None)
+    for name in [*PROXIES, *(name for name in os.environ if name.endswith("_API_KEY"))]:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
     made = shell_in(tmp_path)
-    env = {k: v for k, v in made.env.items() if k not in PROXIES and not k.endswith("_API_KEY")}
-    return Shell(made.folder, {**env, **QUICK})
+    return Shell(made.folder, {**made.env, **QUICK})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "runs.db") as made:
+        yield made
 
 
 @pytest.fixture

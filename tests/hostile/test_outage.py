@@ -34,7 +34,7 @@ from tests.hostile.conftest import Clock, good, plain
 pytestmark = pytest.mark.timeout(30)
 Opened = Callable[[str], Run]
 TOKENS = 120  # of each reply
-PATIENT: Any = {"KSEARCH_OUTAGE_SECONDS": "0.5"}
+PATIENT: Any = {"KSEARCH_OUTAGE_SECONDS": "0.4"}
 
 
 def fails_from(first: int, last: int, how: Scripted) -> Clock:
@@ -130,9 +130,9 @@ def test_a_server_that_cannot_be_reached_and_then_starts(shell: Shell, opened: O
 @pytest.mark.parametrize(
     "how",
     [
-        status(429, "slow down", headers={"Retry-After": "1"}),
-        status(429, "You've hit your usage limit. Try again in 1 seconds."),
-        status(429, "insufficient_quota", headers={"Retry-After": "1"}),
+        status(429, "slow down", headers={"Retry-After": "0.3"}),
+        status(429, "You've hit your usage limit. Try again in 0.3 seconds."),
+        status(429, "insufficient_quota", headers={"Retry-After": "0.3"}),
     ],
     ids=["retry-after", "words", "quota"],
 )
@@ -143,7 +143,7 @@ def test_a_limit_with_a_time_is_waited_for_exactly_once(shell: Shell, opened: Op
     run = opened("a")
     pause = next(e for e in log_of(run) if isinstance(e, ev.Paused))
     assert pause.until is not None
-    assert 0.9 <= pause.until - pause.at <= 1.2
+    assert 0.1 <= pause.until - pause.at <= 0.31
     assert run.state.ended == "budget: evaluations"
     assert run.state.spent.tokens == 4 * TOKENS
 
@@ -216,7 +216,7 @@ def test_several_workers_send_one_probe_between_them(shell: Shell, opened: Opene
         with lock:
             out += 1
             probes += waited.is_set()
-            up = probes > 2
+            up = probes > 1
             most = max(most, out) if waited.is_set() and not up else most
         time.sleep(0.05)
         with lock:
@@ -238,6 +238,6 @@ def test_several_workers_send_one_probe_between_them(shell: Shell, opened: Opene
             ended = outlast(run, lambda: drive_many(run, desk, lambda: Pools(6, 2)), time.sleep, staff.try_now)
     assert ended == Done("budget: evaluations")
     assert most == 1, "only the probe"
-    assert kinds(run).count("Paused") >= 3
+    assert kinds(run).count("Paused") >= 2
     assert run.state.spent.tokens == 13 * TOKENS
     assert (run.state.evaluated, run.state.attempts) == (12, 12)
