@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from ksearch.errors import TaskError, TorchMissing
+from ksearch.evaluators.bench import Bench
+from ksearch.evaluators.stages import unseen
 from ksearch.lint import Status, lint_folder
 from ksearch.tasks import foreign, init_from, load_task, tasks_of
 
@@ -211,3 +216,15 @@ def test_every_definition_of_the_public_data_set_loads(device: str) -> None:
     for place in places:
         task = load_task(foreign.place(place, device))
         assert all(w.axes.keys() == set(task.spec.axes) for w in task.spec.workloads)
+
+
+def test_unseen_sizes_keep_to_the_constraints(tmp_path: Path) -> None:
+    place = _copy(tmp_path) / PAGED.relative_to(EXAMPLES)
+    side = place.with_name("paged_mean_d32_ps4.ksearch.toml")
+    side.write_text('constraints = ["num_pages - num_kv_indices"]\n')
+    spec = load_task(foreign.place(place, "cpu")).spec
+    size = {t.name: t for t in (*spec.inputs, *spec.outputs)}
+    bench = SimpleNamespace(spec=spec, set_bytes=lambda a: sum(t.size_bytes(spec.names(a)) for t in size.values()))
+    found = unseen(cast("Bench", bench), 8, random.Random(1))
+    assert found
+    assert all(w.axes["num_pages"] >= w.axes["num_kv_indices"] for w in found)

@@ -233,3 +233,23 @@ def test_loading_runs_nothing(folder: Path):
     )
     assert load_task(folder).reference_source.startswith("open(")
     assert not Path("/tmp/ran").exists()
+
+
+def test_constraints_hold_between_sizes(folder, edit):
+    edit('entry_point = "run"', 'constraints = ["cols + 5000 - rows"]\nentry_point = "run"')
+    spec = load_task(folder).spec
+    assert spec.constraints == ("cols + 5000 - rows",)
+    assert spec.allows({"rows": 5001, "cols": 1})
+    assert not spec.allows({"rows": 5002, "cols": 1})
+
+
+def test_a_workload_that_breaks_a_constraint_is_named(folder, edit):
+    edit('entry_point = "run"', 'constraints = ["0 - rows"]\nentry_point = "run"')
+    with pytest.raises(TaskError, match=r"workloads\[0\].axes: 0 - rows is -\d+.*want 0 or more"):
+        load_task(folder)
+
+
+def test_a_constraint_knows_axes_and_constants_only(folder, edit):
+    edit('entry_point = "run"', 'constraints = ["colls - rows"]\nentry_point = "run"')
+    with pytest.raises(TaskError, match="constraints: 'colls' in 'colls - rows' is no axis.*Did you mean 'cols'"):
+        load_task(folder)
