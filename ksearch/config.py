@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ksearch.errors import ConfigError
 from ksearch.protocol import Budget, Cost, SearchConfig
@@ -30,6 +30,9 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Names = Annotated[tuple[str, ...], Field(strict=False)]  # files and flags hold lists
+Parallel = Annotated[
+    str, BeforeValidator(lambda v: str(v) if type(v) is int else v), Field(pattern=r"^(auto|[1-9]\d{0,2})$")
+]
 Rates = Annotated[tuple[Amount, ...], Field(strict=False, min_length=2, max_length=3)]
 
 
@@ -50,6 +53,8 @@ class RunConfig(BaseModel):
     record: str | None = None  # file that each model's reply is appended to: a transcript
     track: str | None = None  # who is told while it goes on: wandb, mlflow, otel; several with commas
     language: str | None = None  # to write in; None: the task's first
+    parallel: Parallel = "1"  # model calls at once; auto: by devices and latencies; 1: the paper's straight line
+    gpus: Whole | None = None  # to measure on; None: all that are visible, where `parallel` is not 1
     evaluations: Count = 120
     attempts: Count | None = None  # None: 3 times the evaluations
     tokens: Count | None = None
@@ -63,7 +68,7 @@ class RunConfig(BaseModel):
     width: Whole = 1
     max_retries: Count = 3
     prompt_tokens: Whole = 24_000  # longest prompt, estimated; what fits less well is left out
-    brief_prompts: bool = False  # the writer's short form, for small local models
+    brief_prompts: bool = False  # the short forms, for small local models
     reply_tokens: Whole = 16_000  # longest reply of a model, its reasoning included
     reply_seconds: Seconds = 600.0  # longest wait for a reply of a model
     model_tries: Whole = 4  # calls in all, of one that fails in a way that passes
@@ -152,6 +157,12 @@ def load(flags: Mapping[str, Any], env: Mapping[str, str] | None = None, file: s
         origins[name] = origin
     _check_writers(values, origins)
     return Loaded(RunConfig(**values), origins, _near_misses(env))
+
+
+def changed(config: RunConfig, flags: Mapping[str, Any]) -> RunConfig:
+    """The same settings but for what `flags` holds; None there stands for what was not given."""
+    given = {name: _checked(name, value, origin) for name, value, origin in _from_flags(flags)}
+    return config.model_copy(update=given)
 
 
 def _check_writers(values: Mapping[str, Any], origins: Mapping[str, str]) -> None:

@@ -8,14 +8,20 @@ from pathlib import Path
 
 from ksearch.protocol import Holder
 
+_OURS: set[Holder] = set()  # made in this process, or in the one it was forked from
+
 
 def this_process(name: str) -> Holder:
     """A holder that another process of this machine can find dead."""
-    return Holder(name, socket.gethostname(), _boot(), os.getpid(), _started(os.getpid()) or "")
+    holder = Holder(name, socket.gethostname(), _boot(), os.getpid(), _started(os.getpid()) or "")
+    _OURS.add(holder)
+    return holder
 
 
 def is_dead(holder: Holder) -> bool:
     """True only when it is sure: the same host, and another boot or no such process any more."""
+    if holder in _OURS and holder.pid == os.getpid():
+        return False  # asked for each lease at each step
     if not holder.pid or holder.host != socket.gethostname():
         return False
     if holder.boot and _boot() and holder.boot != _boot():

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import Any
 
 from ksearch import events as ev
 from ksearch.cli import options as opt
 from ksearch.cli.boundary import INTERRUPTED, say
 from ksearch.cli.display import watching
 from ksearch.cli.lines import times
-from ksearch.config import Loaded, recorded
-from ksearch.drivers import Desk, drive
+from ksearch.config import Loaded, changed, recorded
+from ksearch.drivers import Desk, drive, drive_many
 from ksearch.errors import BadInput
 from ksearch.protocol import Done, Holder, Request, Wait
 from ksearch.run import Run
@@ -24,6 +25,7 @@ from ksearch.service.beginning import begin, setting
 from ksearch.service.carrying import carry
 from ksearch.service.desks import Staff, staffed
 from ksearch.service.outlasting import outlast
+from ksearch.service.parallel import Parallel
 from ksearch.service.preflight import allows_nothing, preflight
 from ksearch.service.tracking import tracked, wanted
 from ksearch.state import State
@@ -41,7 +43,7 @@ class Stop:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        say("stopping after this step; Ctrl-C again stops at once")
+        say("stopping when what is at work now is done; Ctrl-C again stops at once")
 
     def check(self) -> None:
         if self.asked:
@@ -83,6 +85,7 @@ class Manner:
     quiet: bool = False
     as_json: bool = False
     stay: bool = False
+    changes: Mapping[str, Any] = field(default_factory=dict)  # settings that a resumed run goes on with
 
 
 def begin_and_carry_on(store: Store, name: str | None, loaded: Loaded, manner: Manner) -> int:
@@ -94,14 +97,14 @@ def begin_and_carry_on(store: Store, name: str | None, loaded: Loaded, manner: M
     if not manner.quiet:
         say(preflight(config))
     task = load_task(config.task) if config.task else None
-    with staffed(config, task) as staff:
+    with staffed(config, task, say) as staff:
         return _carry_on(begin(store, name, loaded, staff.machine()), staff, manner)
 
 
 def carry_on(run: Run, manner: Manner) -> int:
     """Go on with a run as it was begun."""
     at = setting(run.state)
-    with staffed(at.config, at.task) as staff:
+    with staffed(changed(at.config, manner.changes), at.task, say) as staff:
         _unpause(run)
         return _carry_on(run, staff, manner)
 
@@ -127,11 +130,17 @@ def drive_here(run: Run, staff: Staff, stop: Stop, *, stay: bool = False) -> Don
     """
     desk = staff.desk(run, setting(run.state))
     served = Interruptible(desk.planner, desk.writer, desk.evaluator, stop)
+    at_once = Parallel(run, staff.parallel, staff.devices)
     with _tracked(run):
-        return outlast(run, lambda: _go(run, served, staff, stop, stay=stay), stop.sleep, staff.try_now)
+        return outlast(run, lambda: _go(run, served, staff, at_once, stop, stay=stay), stop.sleep, staff.try_now)
 
 
-def _go(run: Run, desk: Desk, staff: Staff, stop: Stop, *, stay: bool) -> Done | Wait:
+def _go(run: Run, desk: Desk, staff: Staff, at_once: Parallel, stop: Stop, *, stay: bool) -> Done | Wait:
+    if staff.parallel != "1":
+        ended = drive_many(run, desk, at_once.pools, lambda: stop.asked, staff.kinds, stay=stay)
+        stop.check()
+        return ended
+    at_once.settle()
     if staff.kinds == ALL_KINDS:
         return drive(run, desk, stop.sleep)
     return carry(run, desk, staff.kinds, stop.sleep, stay=stay)

@@ -50,6 +50,16 @@ Record = Annotated[str | None, typer.Option(metavar="FILE", help="Append each re
 Track = Annotated[
     str | None, typer.Option(metavar="NAMES", help="Tell trackers of it: wandb, mlflow, otel; several with commas.")
 ]
+AtOnce = Annotated[
+    str | None,
+    typer.Option(
+        "--parallel",
+        metavar="N|auto",
+        help="Model calls at once, beside builds and timing. auto: as many as keep the device busy. Default: 1, the "
+        "straight line of the paper.",
+    ),
+]
+Gpus = Annotated[int | None, typer.Option(min=1, help="GPUs to measure on at once. Default: all that are visible.")]
 Language = Annotated[str | None, typer.Option(metavar="NAME", help="To write in. Default: the task's first.")]
 
 
@@ -130,6 +140,8 @@ def run(
     max_new_nodes: MaxNewNodes = None,
     max_difficulty: MaxDifficulty = None,
     language: Language = None,
+    parallel: AtOnce = None,
+    gpus: Gpus = None,
     config: opt.ConfigOption = None,
     store: opt.StoreOption = None,
     quiet: opt.QuietOption = False,
@@ -138,12 +150,13 @@ def run(
     """Search: begin a run and carry it on until its budget is spent.
 
     With --model agent, programs are measured here, and plans and programs come from outside by `tell`.
-    Ctrl-C once finishes the step at hand and stops; twice stops at once. Nothing is lost either way.
+    Ctrl-C once finishes what is at work and stops; twice stops at once. Nothing is lost either way.
 
     \b
     Examples:
       ksearch run --task softmax --model openai:gpt-5 --evaluations 20
       ksearch run --task ./my-kernel --model agent
+      ksearch run --task softmax --model openai:gpt-5 --parallel auto
       ksearch run --task gemm --model openai:gpt-5 --writer openai:gpt-5 --writer command:claude --writer-choice bandit
     """
     flags = _flags(locals())
@@ -161,6 +174,8 @@ def resume(
     stay: Annotated[
         bool, typer.Option("--stay", help="Wait for answers from outside, and measure, until the run has ended.")
     ] = False,
+    parallel: AtOnce = None,
+    gpus: Gpus = None,
     quiet: opt.QuietOption = False,
     as_json: opt.JsonOption = False,
 ) -> int:
@@ -172,9 +187,10 @@ def resume(
     Examples:
       ksearch resume
       ksearch resume softmax-1 --stay
+      ksearch resume softmax-1 --parallel 8
     """
     from ksearch.cli.driving import Manner, carry_on
     from ksearch.cli.opening import opened_run
 
     with opened_run(store, run) as found:
-        return carry_on(found, Manner(quiet, as_json, stay))
+        return carry_on(found, Manner(quiet, as_json, stay, {"parallel": parallel, "gpus": gpus}))

@@ -41,13 +41,14 @@ class Bench:
 
     def __init__(self, spec: TaskSpec, folder: Path, options: EvaluatorOptions) -> None:
         self.spec, self.folder, self.options = spec, folder, options
-        self.device = device_of(spec)
+        self.device = device_of(spec, options.gpu)
         self.device.require()
         leftovers.sweep()
         self.home = Path(tempfile.mkdtemp(prefix=leftovers.prefix("ksearch-")))
         self.home.chmod(0o755)
         self.numbers = itertools.count(secrets.randbelow(UIDS))
-        cores, count = machine.cores()
+        cores = options.cores or machine.cores()[0]
+        count = len(cores)
         own = max(0, count - self.device.cores(count, spec.threads))
         self.timing_cores, self.other_cores = cores[own:] or cores, cores[:own] or cores
         passed_on = self.device.environment()

@@ -118,7 +118,8 @@ class GpuDevice:
     call_slack_ns, launch_slack_ns = 3_000, 150_000
     host_bytes = _HOST_BYTES
 
-    def __init__(self) -> None:
+    def __init__(self, gpu: str | None = None) -> None:
+        self.gpu = gpu  # UUID; None: the first that is visible
         self.about: dict[str, Any] = {}  # what the oracle said when it opened
 
     @property
@@ -137,7 +138,8 @@ class GpuDevice:
         return str(self.about.get("uuid", ""))
 
     def environment(self) -> dict[str, str]:
-        return {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
+        passed_on = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
+        return {**passed_on, "CUDA_VISIBLE_DEVICES": self.gpu} if self.gpu else passed_on
 
     def cores(self, count: int, threads: int) -> int:
         return max(threads, min(4, count // 2))
@@ -178,9 +180,10 @@ class GpuDevice:
         return nvml.state(self.uuid)
 
 
-def device_of(spec: TaskSpec) -> Device:
+def device_of(spec: TaskSpec, gpu: str | None = None) -> Device:
+    """`gpu`: the UUID of the one to measure on, where there are several."""
     if spec.device == "cuda":
-        return GpuDevice()
+        return GpuDevice(gpu)
     return CpuDevice()
 
 

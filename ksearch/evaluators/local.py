@@ -16,6 +16,7 @@ from ksearch.errors import EvaluatorError
 from ksearch.evaluators import forbidden, profiling, record, results
 from ksearch.evaluators.bench import Bench
 from ksearch.evaluators.builder import BuildFailed, Built
+from ksearch.evaluators.builds import Builds
 from ksearch.evaluators.control import null_program
 from ksearch.evaluators.defences import Defence
 from ksearch.evaluators.elf import Symbols
@@ -54,6 +55,7 @@ class LocalEvaluator:
         self.baseline_errors = Errors()
         self.baseline_ms: dict[str, float] = {}
         self._first_ms: dict[str, float] = {}
+        self.builds: Builds | None = None  # shared by the evaluators of several devices
         self._lock = threading.RLock()
         self._counter = 0
         self._bench: Bench | None = None
@@ -99,7 +101,7 @@ class LocalEvaluator:
     def _open_baseline(self) -> None:
         program, name = self.spec.baseline, self.spec.name
         try:
-            subject = self._baseline = self.subject(program, self._build(program, trusted=True), "base")
+            subject = self._baseline = self.subject(program, self.build(program, trusted=True), "base")
             subject.start()
             checker = Checker(self.bench, subject)
             checker.smoke()
@@ -108,8 +110,8 @@ class LocalEvaluator:
             raise EvaluatorError(f"the baseline of task {name!r} does not build: {error.reason}") from error
         except Failed as error:
             where = f" on workload {error.workload!r}" if error.workload else ""
-            text = f"the baseline of task {name!r} fails{where}: {error.verdict}: {error.reason}"
-            raise EvaluatorError(text) from error
+            said = f"{where}: {error.verdict}: {error.reason}"
+            raise EvaluatorError(f"the baseline of task {name!r} fails{said}") from error
         self.baseline_errors, self.baseline_ms = checker.errors, checker.call_ms
         for workload in self.spec.workloads:
             checker.forget(workload)
@@ -121,12 +123,10 @@ class LocalEvaluator:
             bench = self._bench
             if bench is None:
                 return
-            for subject in (*self._incumbents.values(), self._control, self._baseline):
-                if subject is not None:
-                    _quietly_close(subject)
-            self._control = None
+            for subject in filter(None, (*self._incumbents.values(), self._control, self._baseline)):
+                _quietly_close(subject)
             self._incumbents.clear()
-            self._baseline = self._bench = None
+            self._control = self._baseline = self._bench = None
             bench.close()
 
     def subject(self, program: Program, built: Built, prefix: str) -> Subject:
@@ -134,7 +134,7 @@ class LocalEvaluator:
         self._counter += 1
         return Subject(self.bench, program, built, f"{prefix}{self._counter}")
 
-    def _build(self, program: Program, *, trusted: bool = False) -> Built:
+    def build(self, program: Program, *, trusted: bool = False) -> Built:
         limit_s = self.spec.limits.build_s
         languages = self.bench.device.languages
         if program.language in languages and not languages[program.language]:
@@ -143,7 +143,9 @@ class LocalEvaluator:
             text = f"language {program.language!r} does not run on {self.spec.device}: {', '.join(languages)} do"
             raise BuildFailed(Verdict.COMPILE_ERROR, text)
         builder = self.bench.builder
-        return builder.build_trusted(program, limit_s) if trusted else builder.build(program, limit_s)
+        if trusted or self.builds is None:
+            return builder.build_trusted(program, limit_s) if trusted else builder.build(program, limit_s)
+        return self.builds.built(program.id, lambda: builder.build(program, limit_s))
 
     def evaluate(self, program: Program, against: Sequence[Program] = ()) -> Measured:
         """Build, check and time `program`; time the programs in `against` beside it.
@@ -174,7 +176,6 @@ class LocalEvaluator:
             return ""  # a GPU has languages that need no compiler of ours
 
     def compiler_flags(self) -> list[str]:
-        """What programs are compiled with."""
         return self.bench.builder.flags(self._compiled())
 
     def _compiled(self) -> str:
@@ -192,7 +193,7 @@ class LocalEvaluator:
     def _stage_build(self, run: Run) -> None:
         self.open()
         start = time.monotonic()
-        built = run.built = self._build(run.program)
+        built = run.built = self.build(run.program)
         if self.options.on(Defence.FORBIDDEN_SCAN):
             found = forbidden.in_library(built.symbols, self.spec.forbid)
             if run.program.language in ("python", "triton"):
@@ -261,7 +262,7 @@ class LocalEvaluator:
         for program_id, program in wanted.items():
             try:
                 if program_id not in self._incumbents:
-                    self._incumbents[program_id] = subject = self.subject(program, self._build(program), "inc")
+                    self._incumbents[program_id] = subject = self.subject(program, self.build(program), "inc")
                     subject.start()
                     subject.process.stop()
                 found.append(self._incumbents[program_id])
@@ -277,7 +278,7 @@ class LocalEvaluator:
             return None
         if self._control is None:
             null = null_program(self.spec)
-            self._control = self.subject(null, self._build(null), "null")
+            self._control = self.subject(null, self.build(null), "null")
             try:
                 self._control.start()
                 self._control.process.stop()

@@ -36,6 +36,8 @@ class EvaluatorOptions:
     builds_at_once: int = 2
     sandbox: str = "auto"  # or a lower rung of the ladder, to see what it does: no_namespaces, limits
     lease: Path | None = None  # lock file for timing; None = one for the machine
+    gpu: str | None = None  # UUID of the one to measure on; None = the first that is visible
+    cores: tuple[int, ...] | None = None  # of the host, for this evaluator; None = all
     cache: Path | None = None  # compiled baselines and measured ceilings; None = the user's cache folder
     disabled: frozenset[Defence] = field(default_factory=frozenset)
     testing: bool = False

@@ -12,8 +12,6 @@ from pathlib import Path
 from ksearch.config import RunConfig
 from ksearch.drivers import Desk, Evaluator
 from ksearch.errors import BadInput
-from ksearch.evaluators.local import LocalEvaluator
-from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.events import Asked, Received
 from ksearch.models import AgentModel, Model, Price, Recorder, RetryPolicy, TranscriptModel, open_model
 from ksearch.models.outage import MAX_WAIT_S, Breaker, Guarded, OutagePolicy, provider_of
@@ -21,7 +19,7 @@ from ksearch.protocol import Kind
 from ksearch.run import Run
 from ksearch.search import ALL_KINDS
 from ksearch.service.beginning import Setting, log_of
-from ksearch.service.measuring import Bench, machine_facts
+from ksearch.service.fleets import measurers
 from ksearch.service.minds import ROLES, ModelMind, Writers
 from ksearch.tasks import Task
 
@@ -37,12 +35,14 @@ class Staff:
     desk: MakeDesk
     kinds: frozenset[Kind]
     machine: Callable[[], str | None] = lambda: None
+    parallel: str = "1"  # at once, as the settings say
+    devices: int = 1  # programs timed at once
     try_now: Callable[[], None] = lambda: None  # somebody says that a provider that was down may be up again
 
 
 @contextmanager
-def staffed(config: RunConfig, task: Task | None) -> Iterator[Staff]:
-    """Open models and evaluator, and close them afterwards.
+def staffed(config: RunConfig, task: Task | None, tell: Callable[[str], None] = lambda _: None) -> Iterator[Staff]:
+    """Open models and evaluator, and close them afterwards. `tell`: is told when a device is put aside.
 
     Raises:
         ModelSetupError: a model cannot be used.
@@ -50,7 +50,7 @@ def staffed(config: RunConfig, task: Task | None) -> Iterator[Staff]:
         BadInput: there is no task, so that nobody here can answer.
     """
     if config.model.partition(":")[0] == FAKE:
-        yield Staff(lambda *_: _fake(config), ALL_KINDS)
+        yield Staff(lambda *_: _fake(config), ALL_KINDS, parallel=config.parallel)
         return
     breakers = dict[str, Breaker]()
     planner, writers = _models(config, breakers)
@@ -62,12 +62,14 @@ def staffed(config: RunConfig, task: Task | None) -> Iterator[Staff]:
             if answered
             else "a run without a task is carried on by hand: `ksearch ask` hands out its work, `ksearch tell` takes it"
         )
-    with LocalEvaluator(task.spec, task.folder, options=EvaluatorOptions(profile="best")) as local:
+    with measurers(config, task, tell) as found:
         kinds = answered | {Kind.EVALUATE}
         yield Staff(
-            lambda run, at: _desk(run, at, planner, writers, Bench(local)),
+            lambda run, at: _desk(run, at, planner, writers, found.evaluator),
             kinds,
-            lambda: machine_facts(local),
+            found.facts,
+            config.parallel,
+            found.devices,
             lambda: _try_now(breakers),
         )
 

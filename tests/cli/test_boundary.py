@@ -68,7 +68,7 @@ def test_ctrl_c_once_finishes_the_step_and_names_the_way_on(shell: Shell) -> Non
     driver.send_signal(signal.SIGINT)
     _, err = driver.communicate(timeout=60)
     assert driver.returncode == 130, err
-    assert "stopping after this step" in err
+    assert "stopping when what is at work now is done" in err
     assert "ksearch resume a" in err
     shell("command", "a", "budget", "--evaluations", "9")
     assert "budget: evaluations" in shell("resume", "a", **noted)

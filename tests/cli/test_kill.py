@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from ksearch import events as ev
+from ksearch.fold import fold
 from ksearch.run import Run
 from ksearch.store import open_store
 from tests.cli.shell import Shell
@@ -82,6 +83,64 @@ def kill(shell: Shell, kills: int) -> None:
 
 def test_killed_and_resumed_run_equals_the_undisturbed_one(shell: Shell) -> None:
     kill(shell, 6)
+
+
+def search_at_once(shell: Shell, name: str, kills: int, draw: random.Random, at_once: int = 6) -> int:
+    """One search with many at work, killed and resumed; returns how often it was hit."""
+    calls = shell.folder / f"calls-{name}"
+    noted = {"KSEARCH_FAKE_CALLS": str(calls), "KSEARCH_FAKE_MS": "20"}
+    begin = ("--evaluations", "40", "--stagnation", "3", "--parallel", str(at_once), "--json")
+    driver = shell.start("run", "--name", name, *begin, KSEARCH_MODEL=f"fake:{len(name)}", **noted)
+    hits = int(killed(driver, draw.uniform(0, 0.3)))
+    while hits < kills and not ended(shell, name):
+        hits += killed(shell.start("resume", name, "--json", **noted), draw.uniform(0, 0.3))
+    shell("resume", name, "--quiet", **noted)
+    with open_store(shell.folder / "runs.db", readonly=True) as store:
+        run = Run(store, name)
+        events = run.log()
+    assert fold(events) == run.state
+    assert (run.state.ended, run.state.evaluated) == ("budget: evaluations", 40)
+    received = Counter(e.request_id for e in events if isinstance(e, ev.Received))
+    measured = Counter(e.evaluation.program_id for e in events if isinstance(e, ev.Evaluated))
+    assert set((received + measured).values()) == {1}
+    made = Counter(calls.read_text().splitlines())
+    assert len(made) == len(received) + len(measured)
+    # only what was at work when it was hit: calls of models, and programs at the evaluator
+    assert made.total() - len(made) <= hits * (at_once + 3)
+    return hits
+
+
+def test_killed_with_many_at_work_and_resumed_it_ends_with_the_same_accounting(shell: Shell) -> None:
+    assert search_at_once(shell, "many", 3, random.Random(SEED)) > 0
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(900)
+def test_thirty_kills_with_many_at_work_lose_nothing(shell: Shell) -> None:
+    draw, hits, number = random.Random(SEED), 0, 0
+    while hits < 30:
+        number += 1
+        hits += search_at_once(shell, "m" * number, 30 - hits, draw, draw.randint(2, 9))
+
+
+def test_the_paper_is_the_default_and_its_log_says_nothing_of_parallel_work(shell: Shell) -> None:
+    shell("run", "--name", "a", "--evaluations", "6", KSEARCH_MODEL="fake:1")
+    events = story(shell.folder / "runs.db", "a")
+    assert not [e for e in events if isinstance(e, ev.Commanded)]
+    shell("run", "--name", "b", "--evaluations", "6", "--parallel", "1", KSEARCH_MODEL="fake:1")
+    assert story(shell.folder / "runs.db", "b")[1:] == events[1:]
+
+
+def test_a_straight_run_goes_on_in_parallel_and_back(shell: Shell) -> None:
+    shell("run", "--name", "a", "--evaluations", "4", KSEARCH_MODEL="fake:1")
+    shell("command", "a", "budget", "--evaluations", "20")
+    shell("resume", "a", "--parallel", "4", "--quiet")
+    shell("command", "a", "budget", "--evaluations", "24")
+    shell("resume", "a", "--quiet")
+    said = [e.command for e in story(shell.folder / "runs.db", "a") if isinstance(e, ev.Commanded)]
+    assert [c for c in said if isinstance(c, ev.SetParallel)] == [ev.SetParallel(3, 2), ev.SetParallel(1, 1)]
+    shell("resume", "a", "--parallel", "auto", "--quiet")
+    assert "'0' cannot be used" in shell.fails("run", "--parallel", "0", code=2)
 
 
 @pytest.mark.heavy
