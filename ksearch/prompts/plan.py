@@ -8,6 +8,7 @@ from typing import Any
 from ksearch import tree as trees
 from ksearch.prompts import common
 from ksearch.prompts.fit import Prompt, Section, fit
+from ksearch.prompts.plan_brief import render_brief_plan
 from ksearch.prompts.profiles import profile_lines
 from ksearch.prompts.template import Template, load
 from ksearch.prompts.text import cell, clip, fenced, one_line, plural, quoted, ratio, times
@@ -35,16 +36,19 @@ _WHY = {
 _START = "The tree is empty: propose the first actions under the root."
 
 
-def render_plan(view: PromptView, max_tokens: int = DEFAULT_MAX_TOKENS) -> Prompt:
+def render_plan(view: PromptView, max_tokens: int = DEFAULT_MAX_TOKENS, *, brief: bool = False) -> Prompt:
     """The prompt for a plan.
 
     Args:
         view: the request, the state and the texts around it.
         max_tokens: limit of system and user message together, estimated at 3.5 characters a token.
+        brief: the short form, for small local models.
 
     Raises:
         PromptTooLong: what must be there (rules, task, reply form, every frontier action) does not fit.
     """
+    if brief:
+        return render_brief_plan(view, max_tokens)
     template = load("plan")
     groups = grouped(view.state.tree)
     sections = [

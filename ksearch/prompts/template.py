@@ -55,6 +55,6 @@ def parse(name: str, text: str) -> Template:
 
 @cache
 def load(name: str) -> Template:
-    """A template of this package: "plan", "write" or "write_brief"."""
+    """A template of this package: "plan", "write", or one of them with "_brief" behind."""
     text = resources.files("ksearch.prompts").joinpath("templates", f"{name}.md").read_text("utf-8")
     return parse(f"{name}.md", text)

@@ -56,7 +56,7 @@ def render(run: Run, state: State, request: Request, setting: Setting) -> Prompt
         language=config.language or "",
     )
     if plan:
-        return render_plan(view, config.prompt_tokens)
+        return render_plan(view, config.prompt_tokens, brief=config.brief_prompts)
     return render_write(view, config.prompt_tokens, brief=config.brief_prompts)
 
 

@@ -9,7 +9,7 @@ from ksearch import events as ev
 from ksearch.errors import PromptTooLong
 from ksearch.prompts import PromptView, render_plan
 from ksearch.protocol import Budget, Kind, SearchConfig
-from ksearch.replies import plan_form
+from ksearch.replies import parse_plan, plan_form
 from ksearch.types import Action, Insert, Verdict
 from tests.prompts.scripted import Run, first_cycle, vectorise
 
@@ -135,3 +135,14 @@ def test_workloads_that_moved_stand_with_each_attempt() -> None:
     text = text_of(first_cycle().view(Kind.PLAN))
     assert "NEW BEST OF THE RUN, changed: small 1.24x [1.22, 1.26], large 1.24x [1.22, 1.26]" in text
     assert re.search(r"attempt 5: passed, .* no improvement\n", text), "nothing moved"
+
+
+def test_a_small_models_plan_prompt_is_short_and_names_what_it_may_start_from() -> None:
+    view = first_cycle().view(Kind.PLAN)
+    brief, whole = render_plan(view, brief=True), render_plan(view)
+    assert len(brief.text) < len(whole.text) / 2
+    assert '- n1 "Vectorise the exponential" under root: 3.10x' in brief.text
+    assert '- n2 "Mask the ragged end" under root' in brief.text
+    assert "one of n1, root" in brief.text
+    assert "// third" in brief.text
+    assert parse_plan(brief.text.split("```json")[1].split("```")[0], ["root"]).edits
