@@ -3,11 +3,13 @@ is not what fails here, is a stand-in."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -55,9 +57,13 @@ class QuickEvaluator(FakeEvaluator):
 
 @pytest.fixture(autouse=True)
 def _house(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desks, "LocalEvaluator", QuickEvaluator)
-    monkeypatch.setattr(desks, "Bench", lambda local: local)
-    monkeypatch.setattr(desks, "machine_facts", lambda _: None)
+    if hasattr(desks, "measurers"):
+        measurers = SimpleNamespace(evaluator=QuickEvaluator(), facts=lambda: None, devices=1)
+        monkeypatch.setattr(desks, "measurers", lambda *_: contextlib.nullcontext(measurers))
+    else:
+        monkeypatch.setattr(desks, "LocalEvaluator", QuickEvaluator)
+        monkeypatch.setattr(desks, "Bench", lambda local: local)
+        monkeypatch.setattr(desks, "machine_facts", lambda _: None)
     for name in [*PROXIES, *(name for name in os.environ if name.endswith("_API_KEY"))]:
         monkeypatch.delenv(name, raising=False)
 
