@@ -104,6 +104,9 @@ def evaluate(
     profile: Annotated[
         bool, typer.Option("--profile", help="GPUs: profile each program that passes, not only a new best.")
     ] = False,
+    counters: Annotated[
+        bool, typer.Option("--counters", help="GPUs: hardware counters by ncu in profiles; its fence is weaker.")
+    ] = False,
     quiet: opt.QuietOption = False,
 ) -> None:
     """Measure what a bundle asks for. Cut off, it goes on where it stopped; each result is on the disk at once.
@@ -111,7 +114,7 @@ def evaluate(
     \b
     Examples:
       ksearch evaluate out -o results.jsonl
-      ksearch evaluate out --profile
+      ksearch evaluate out --profile --counters
     """
     from ksearch.evaluators.bundle import RESULTS, evaluate_bundle
     from ksearch.evaluators.options import EvaluatorOptions
@@ -121,7 +124,7 @@ def evaluate(
         raise BadInput(f"{folder} is no bundle: it holds no bundle.json. `ksearch bundle` writes one")
     results = Path(output) if output else place / RESULTS
     _check_writable(results)
-    options = EvaluatorOptions(profile="always" if profile else "best")
+    options = EvaluatorOptions(profile="always" if profile else "best", counters=counters)
     evaluate_bundle(place, options=options, tell=_silent if quiet else _print, results=results)
     print(f"results: {results}")
 

@@ -13,7 +13,6 @@ BUSY_PERCENT = 60.0  # of the peak, by the hardware's counters
 IDLE = 0.25  # of the time that a call takes, the GPU has nothing to do
 MANY = 4  # launches: intermediates make their way through memory
 MOST_KERNELS = 12
-_DRAM, _MATRIX, _ISSUE, _OCCUPANCY = "dram", "tensor cores", "instruction issue", "occupancy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +96,17 @@ def _bound(seen: Seen, found: Measured, counters: Mapping[str, float]) -> tuple[
 
 
 def _by_counters(counters: Mapping[str, float], shares: Mapping[str, float]) -> tuple[str, str]:
-    dram, matrix, issue = (counters.get(name, 0.0) for name in (_DRAM, _MATRIX, _ISSUE))
-    if dram >= BUSY_PERCENT and dram >= max(matrix, issue):
+    dram, l2, sm, occupancy = (counters.get(name, 0.0) for name in ("dram", "l2", "sm", "occupancy"))
+    if dram >= BUSY_PERCENT and dram >= sm:
         return "memory", (
             f"DRAM is {dram:.0f}% busy in the longest kernel, but compulsory bytes explain {shares['memory']:.0%} of "
             "the time: data is read or written more than once."
         )
-    if max(matrix, issue) >= BUSY_PERCENT:
-        what = f"the tensor cores are {matrix:.0f}%" if matrix >= issue else f"instruction issue is {issue:.0f}%"
-        return "compute", f"{what} busy in the longest kernel."
-    occupancy = f", occupancy {counters[_OCCUPANCY]:.0f}%" if _OCCUPANCY in counters else ""
+    if sm >= BUSY_PERCENT:
+        return "compute", f"the multiprocessors' busiest pipe is {sm:.0f}% busy in the longest kernel."
     return "latency", (
-        f"nothing is busy in the longest kernel (DRAM {dram:.0f}%, tensor cores {matrix:.0f}%, issue {issue:.0f}%"
-        f"{occupancy}): more loads in flight, deeper pipelines, more or larger tiles at once."
+        f"nothing is busy in the longest kernel (DRAM {dram:.0f}%, L2 {l2:.0f}%, multiprocessors {sm:.0f}%, occupancy "
+        f"{occupancy:.0f}%): more loads in flight, deeper pipelines, more or larger tiles at once."
     )
 
 

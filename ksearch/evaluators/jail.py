@@ -41,6 +41,7 @@ class JailSpec:
     cpu_s: int = 600
     cpus: tuple[int, ...] = ()
     visible: tuple[str, ...] = ()  # read-only paths that must stay reachable
+    loopback: bool = False  # a network name space has one that is up
     device: str = "cpu"  # cuda: what a GPU's driver needs is let through
     skip: tuple[str, ...] = field(default_factory=tuple)
 
@@ -88,6 +89,9 @@ def prepare(spec: JailSpec, pid_ns: bool) -> list[str]:
         with suppress(OSError):
             linux.unshare(flag)
             climbed.append(name)
+    if spec.loopback and "net_ns" in climbed:
+        with suppress(OSError):
+            linux.loopback_up()
     try:
         linux.unshare(linux.CLONE_NEWNS)
         _mounts(spec)

@@ -6,6 +6,7 @@ import ctypes
 import fcntl
 import os
 import platform
+import socket
 import struct
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP = 1, 4, 22
@@ -61,6 +62,12 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str = ""
     name = kind.encode() if kind else None
     given = data.encode() if data else None
     _call(_LIBC.mount(source.encode(), target.encode(), name, ctypes.c_ulong(flags), given), f"mount {target}")
+
+
+def loopback_up() -> None:
+    """Switch on the loopback of a network name space of our own."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        fcntl.ioctl(handle, 0x8914, struct.pack("16sH14x", b"lo", 0x1 | 0x40))  # SIOCSIFFLAGS, IFF_UP | IFF_RUNNING
 
 
 def drop_capabilities() -> None:

@@ -26,6 +26,7 @@ class EvaluatorOptions:
     confirm: bool = True  # measure a new best again in fresh processes on unseen seeds and shapes
     confirm_all: bool = False  # confirm every program that passes, not only a new best: for `ksearch verify`
     confirm_budget_s: float = 1.5
+    counters: bool = False  # profiles with hardware counters too: by `ncu`, behind a weaker fence, see gpu.counters
     profile: str = "never"  # after the verdict, on GPUs: never, best (each new best), always (what passes)
     outside_batch_ms: float = 50.0  # length of the queued calls that the outside clock judges
     screen_ratio: float = 0.4  # hopeless: surely under this fraction of the incumbent's speed

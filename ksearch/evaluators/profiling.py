@@ -7,15 +7,18 @@ why there is no profile.
 
 from __future__ import annotations
 
+import json
+import os
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from ksearch.definition import Workload
 from ksearch.errors import EvaluatorError
 from ksearch.evaluators import bottleneck
+from ksearch.evaluators.gpu import counters
 from ksearch.evaluators.gpu.ceilings import MARGIN
 from ksearch.evaluators.lease import timing_lease
 from ksearch.evaluators.processes import Broken, NoMemory
@@ -24,6 +27,7 @@ from ksearch.evaluators.verdicts import Failed
 from ksearch.types import Evaluation, Profile, Verdict
 
 if TYPE_CHECKING:
+    from ksearch.evaluators.bench import Bench
     from ksearch.evaluators.local import LocalEvaluator, Measured
     from ksearch.evaluators.pipeline import Run
     from ksearch.evaluators.subject import Subject
@@ -101,7 +105,47 @@ def _one(evaluator: LocalEvaluator, subject: Subject, workload: Workload, known:
     order = {"do": "profile", "key": group, "sets": sets}
     answer = subject.ask(order, (), limits.build_s + limits.check_s + SLACK_S)
     subject.forget(group)
-    return bottleneck.profile_of(bottleneck.seen_from(answer), known)
+    seen = bottleneck.seen_from(answer)
+    if not evaluator.options.counters:
+        return bottleneck.profile_of(seen, known)
+    try:
+        return bottleneck.profile_of(seen, known, _counted(evaluator, subject, workload))
+    except counters.NoCounters as error:
+        found = bottleneck.profile_of(seen, known)
+        return replace(found, summary=f"{found.summary} No hardware counters: {error}.")
+
+
+def _counted(evaluator: LocalEvaluator, subject: Subject, workload: Workload) -> dict[str, float]:
+    """Hardware counters; whether they can be read here is tried on the baseline, once per machine.
+
+    Raises:
+        NoCounters
+    """
+    bench = evaluator.bench
+    counters.fenced(subject.process.rungs)  # this one's own: the next jailed process gets the same
+    with _job(bench, evaluator.baseline, workload) as job:
+        counters.permitted(bench, job)
+    with _job(bench, subject, workload) as job:
+        return counters.read(bench, job)
+
+
+@contextmanager
+def _job(bench: Bench, subject: Subject, workload: Workload) -> Iterator[counters.Job]:
+    """A program with two buffer sets of its own."""
+    program, key, sets = subject.program, f"{subject.key}/{workload.name}/n", [0, 1]
+    file, _, name = program.entry_point.partition("::")
+    answer, fds = bench.oracle.ask({"do": "sets", "key": key, "axes": dict(workload.axes), "count": len(sets)})
+    try:
+        bench.oracle.ask({"do": "fill", "keys": [key], "sets": sets, "expect": [], "poison": poison(bench, "nan")})
+        yield counters.Job(
+            {"language": program.language, "file": file, "name": name, "harness": False},
+            {"key": key, **answer},
+            subject.built.data or json.dumps(dict(program.sources)).encode("utf-8", "surrogatepass"),
+        )
+    finally:
+        for fd in fds:
+            os.close(fd)
+        bench.oracle.ask({"do": "drop", "key": key})
 
 
 def _known(evaluator: LocalEvaluator, run: Run, workload: Workload, latency_ms: float) -> bottleneck.Measured:

@@ -58,7 +58,7 @@ def seen(busy_ms: float = 0.48, launches: int = 3) -> Seen:
         (measured(), seen(), {}, "latency", "bytes take 20% of the time, the operations 10%"),
         (measured(memory_ms=0.0, arithmetic_ms=0.0), seen(), {}, "latency", "states no compulsory work"),
         (measured(), seen(), {"dram": 85.0}, "memory", "read or written more than once"),
-        (measured(), seen(), {"tensor cores": 75.0}, "compute", "tensor cores are 75%"),
+        (measured(), seen(), {"dram": 70.0, "sm": 75.0}, "compute", "busiest pipe is 75%"),
         (measured(), seen(), {"dram": 20.0, "occupancy": 12.0}, "latency", "occupancy 12%"),
         (measured(latency_ms=0.0), seen(), {}, "latency", ""),
     ],
@@ -120,6 +120,8 @@ class Subject:
 
     def __init__(self, answer: Callable[[], dict[str, Any]]) -> None:
         self.answer, self.failed, self.closed, self.key = answer, False, 0, "prof1"
+        self.program, self.built = PROGRAM, Built(b"", Symbols(), (), 0.0)
+        self.process = SimpleNamespace(rungs=["pid_ns", "net_ns", "mount_ns", "no_new_privs"])
 
     def start(self) -> None: ...
     def map(self, *_: object) -> None: ...
@@ -205,6 +207,27 @@ def test_what_goes_wrong_is_the_reason_why_there_is_no_profile(spec, tmp_path, a
     assert found.profiles[0].summary.startswith("no profile: ")
     assert words in found.profiles[0].summary
     assert began_again == restarts
+
+
+def counting(around: Around, monkeypatch: pytest.MonkeyPatch, read: Callable[..., dict[str, float]]) -> Evaluation:
+    around.options = replace(around.options, counters=True)
+    around.baseline = Subject(dict)  # type: ignore[attr-defined]
+    monkeypatch.setattr(profiling.counters, "permitted", lambda *_: None)
+    monkeypatch.setattr(profiling.counters, "read", read)
+    return stage(around)[0]
+
+
+def test_counters_that_were_asked_for_are_kept_or_the_reason_is(spec, tmp_path, monkeypatch):
+    around = Around(spec, tmp_path, lambda: dict(ANSWER))
+
+    def refused(*_: object) -> dict[str, float]:
+        raise profiling.counters.NoCounters("ncu is not in PATH")
+
+    without = counting(around, monkeypatch, refused)
+    assert all(p.summary.endswith(" No hardware counters: ncu is not in PATH.") for p in without.profiles)
+    assert all(p.bound and p.kernels and not p.counters for p in without.profiles)
+    found = counting(around, monkeypatch, lambda _, job: {"dram": 90.0, "sm": float(len(job.data) > 0)})
+    assert [dict(p.counters) for p in found.profiles] == [{"dram": 90.0, "sm": 1.0}] * 2
 
 
 def test_a_gpu_that_does_not_compute_any_more_makes_the_evaluator_start_again(spec, tmp_path):

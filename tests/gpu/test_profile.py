@@ -79,3 +79,19 @@ def test_what_a_program_does_while_looked_at_changes_no_verdict(profiling: Judge
 
 def test_by_default_nothing_is_profiled(judge: Judge) -> None:
     assert judge(python(GOOD)).profiles == ()
+
+
+def test_counters_are_read_or_the_profile_says_why_not(small: TaskSpec, task: Task, quick: EvaluatorOptions) -> None:
+    options = replace(quick, profile="always", counters=True)
+    with LocalEvaluator(small, task.folder, options=options) as one:
+        for program in (python(GOOD), cuda()):
+            found = one.evaluate(program).evaluation
+            assert isinstance(found, Evaluation)
+            assert found.verdict is Verdict.PASSED, found.reason
+            for profile in found.profiles:
+                print(profile.summary, dict(profile.counters))
+                assert profile.bound in BOUNDS
+                if profile.counters:
+                    assert all(0 <= value <= 100 for value in profile.counters.values())
+                else:
+                    assert "No hardware counters: " in profile.summary
