@@ -34,8 +34,8 @@ Evaluations = Annotated[int | None, typer.Option(min=1, help="Budget of all task
 Tokens = Annotated[int | None, typer.Option(min=0, help="Budget of all together: tokens of model calls.")]
 Usd = Annotated[float | None, typer.Option(min=0, help="Budget of all together: money for model calls.")]
 Minutes = Annotated[float | None, typer.Option(min=0, help="Budget of all together: working time.")]
-Least = Annotated[int | None, typer.Option(min=1, help="Evaluations that each task gets first. Default: 10.")]
-Share = Annotated[int | None, typer.Option(min=1, help="Evaluations given at a time after that. Default: 10.")]
+Least = Annotated[int | None, typer.Option(min=1, help="Evaluations that each task gets first. Default: 20.")]
+Share = Annotated[int | None, typer.Option(min=1, help="Evaluations given at a time after that. Default: 20.")]
 Lint = Annotated[
     bool, typer.Option("--lint/--no-lint", help="Check each task's reference just before its first evaluation.")
 ]
@@ -52,6 +52,8 @@ def campaign(
     key_env: s.KeyEnv = None,
     record: s.Record = None,
     track: s.Track = None,
+    parallel: s.AtOnce = None,
+    gpus: s.Gpus = None,
     evaluations: Evaluations = None,
     tokens: Tokens = None,
     usd: Usd = None,
@@ -69,7 +71,7 @@ def campaign(
 ) -> int:
     """Search many tasks with one shared budget, which moves to where it still pays. The same command goes on with it.
 
-    First each task gets a few evaluations; then each next part goes to the task that gained most per cost lately.
+    First each task gets a few evaluations; after that, those that gain get larger parts than those that do not.
     Each task is a run of its own, NAME.TASK: every other command works on it. In --model, --record and the like,
     {task} stands for the task's name. Ctrl-C once finishes the step at hand and stops; nothing is lost.
 
@@ -89,8 +91,7 @@ def campaign(
     with opened(store, readonly=show) as opened_store:
         if show:
             return _finish(Campaign(opened_store, named, tasks), "", as_json)
-        totals = {"evaluations": evaluations, "least": least, "share": share}
-        wanted = Wanted(named, place, flags, totals, config)
+        wanted = Wanted(named, place, flags, {"evaluations": evaluations, "least": least, "share": share}, config)
         return _run(opened_store, tasks, wanted, lint=lint, loud=not (quiet or as_json), as_json=as_json)
 
 
@@ -147,7 +148,7 @@ def _terms(found: Campaign, wanted: Wanted, tasks: int) -> Terms:
     else:
         config = loaded.config
         total = wanted.totals["evaluations"] or config.evaluations * tasks
-        terms = Terms(found.name, wanted.place, config, total, min(10, max(1, total // tasks)), 10)
+        terms = Terms(found.name, wanted.place, config, total, min(20, max(1, total // tasks)), 20)
     terms = with_totals(terms, **wanted.totals)
     config = config.model_copy(update={"evaluations": terms.evaluations})
     terms = Terms(terms.name, terms.place, config, terms.evaluations, terms.least, terms.share)

@@ -1,8 +1,10 @@
 """Which of many tasks gets the next part of a shared budget: pure, so that a resumed campaign decides alike.
 
-First each task gets `least` evaluations, in the order of the list. Then each next `share` goes to the task whose last
-evaluations paid most: the logarithm of speed gained over its last `share` evaluations, per unit of cost; ties go to
-the task that has made the fewest, so those that pay nothing any more take turns. What was begun is finished first.
+First each task gets `least` evaluations, in the order of the list. Then each next `share` goes to the task that has
+used least for its weight: 1 + what it gained per cost lately / what all gained on average. Gain is the logarithm of
+speed; lately means its last `WINDOW` shares. So a task that gains as the average gets twice what one gets that gains
+nothing any more, and none starves. What was begun is finished first. Giving all to the best lately was tried, and is
+worse than equal parts: gains come in jumps (benchmarks/campaign_policy.py).
 
 All follows from what the tasks have made. Nothing about parts is written down, so nothing of it can be lost.
 """
@@ -18,6 +20,8 @@ from ksearch import events as ev
 from ksearch.budget import usd_committed
 from ksearch.fold import apply
 from ksearch.state import State
+
+WINDOW = 5  # shares
 
 
 class Unit(StrEnum):
@@ -56,8 +60,8 @@ class Rules:
     """How a campaign shares out its evaluations."""
 
     evaluations: int  # in all
-    least: int = 10  # of each task, first
-    share: int = 10  # given at a time after that
+    least: int = 20  # of each task, first
+    share: int = 20  # given at a time after that
     unit: Unit = Unit.EVALUATIONS
 
 
@@ -69,14 +73,22 @@ class Grant:
 
 
 def rate(standing: Standing, rules: Rules) -> float:
-    """Logarithm of speed gained over the last `share` evaluations, per unit of cost."""
+    """Logarithm of speed gained over the last `WINDOW` shares, per unit of cost."""
     last = standing.steps[-1]
-    first = standing.steps[max(0, len(standing.steps) - 1 - rules.share)]
+    first = standing.steps[max(0, len(standing.steps) - 1 - WINDOW * rules.share)]
     spent = last.cost(rules.unit) - first.cost(rules.unit)
     gained = max(0.0, last.log_speed - first.log_speed)
     if spent <= 0:  # what costs nothing pays best, if it pays at all
         return math.inf if gained else 0.0
     return gained / spent
+
+
+def weights(standings: Sequence[Standing], rules: Rules) -> list[float]:
+    """What each task's part is to be in proportion to: 1 where nothing was gained lately, on average 2."""
+    rates = [rate(s, rules) for s in standings]
+    average = sum(r for r in rates if math.isfinite(r)) / len(rates)
+    most = float(len(rates))
+    return [1.0 + (min(most, r / average) if average else most if r else 0.0) for r in rates]
 
 
 def next_grant(standings: Sequence[Standing], rules: Rules) -> Grant | None:
@@ -91,10 +103,14 @@ def next_grant(standings: Sequence[Standing], rules: Rules) -> Grant | None:
     for standing in playing:
         if not standing.made:
             return Grant(standing.task, min(rules.least, left), "its first")
-    best = min(playing, key=lambda s: (-rate(s, rules), s.made))
-    paid = rate(best, rules)
-    why = f"its last ones paid most: {_words(paid, rules.unit)}" if paid else "no task gains lately: in turn"
-    return Grant(best.task, min(rules.share, left), why)
+    found = weights(playing, rules)
+    best = min(range(len(playing)), key=lambda i: (_used(playing[i], rules) / found[i], playing[i].made))
+    why = f"weight {found[best]:.1f}" if max(found) > 1 else "no task gains lately"
+    return Grant(playing[best].task, min(rules.share, left), f"it has used least for its part: {why}")
+
+
+def _used(standing: Standing, rules: Rules) -> float:
+    return standing.made if rules.unit is Unit.EVALUATIONS else standing.steps[-1].cost(rules.unit)
 
 
 def _begun(standing: Standing, rules: Rules) -> int:
@@ -108,12 +124,6 @@ def made_by(state: State) -> int:
     """Evaluations that a run has used up. Where attempts come to no evaluation, three of them count as one, as in the
     limit of a single run: else a writer that writes nothing would never be done."""
     return max(state.evaluated, state.attempts // 3)
-
-
-def _words(paid: float, unit: Unit) -> str:
-    per = {Unit.EVALUATIONS: "evaluation", Unit.TOKENS: "1,000 tokens", Unit.USD: "dollar"}[unit]
-    scale = 1000 if unit is Unit.TOKENS else 1
-    return f"speed {math.expm1(min(paid * scale, 50)):+.1%} per {per}" if math.isfinite(paid) else "at no cost"
 
 
 def steps_of(events: Iterable[ev.Event]) -> tuple[Step, ...]:

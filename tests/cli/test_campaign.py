@@ -64,6 +64,13 @@ def test_parts_of_a_single_evaluation_measure_one_program_each(shell: Shell, lis
     assert [t["evaluations"] for t in shell.json(*args)["tasks"]] in ([2, 2, 1], [3, 1, 1])
 
 
+def test_several_at_once_spend_no_more_than_the_budget_either(shell: Shell, listed: str) -> None:
+    args = ("campaign", listed, *FAKE, "--evaluations", "31", "--least", "4", "--share", "4", "--parallel", "4")
+    summary = shell.json(*args)
+    assert sum(t["evaluations"] for t in summary["tasks"]) == 31
+    assert min(t["evaluations"] for t in summary["tasks"]) >= 4
+
+
 def test_a_task_that_ends_by_a_limit_of_its_own_is_over_and_the_campaign_goes_on(shell: Shell, listed: str) -> None:
     args = ("campaign", listed, *FAKE, "--evaluations", "60", "--least", "4", "--share", "4")
     shell(*args, KSEARCH_ATTEMPTS="9")

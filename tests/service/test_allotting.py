@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ksearch.drivers import drive
 from ksearch.protocol import Budget, SearchConfig
 from ksearch.run import Run
-from ksearch.service.allotting import Rules, Standing, Step, Unit, next_grant, rate, steps_of
+from ksearch.service.allotting import Rules, Standing, Step, Unit, next_grant, rate, steps_of, weights
 from ksearch.store import open_store
 from ksearch.testing.fakes import fake_desk
 
@@ -37,22 +37,37 @@ def test_a_part_that_was_begun_is_finished_first() -> None:
     assert (later.task, later.evaluations) == ("a", 4)
 
 
-def test_then_the_task_that_gained_most_lately_gets_more() -> None:
-    early = standing("early", [3.0, 3.0, 3.0, 3.0])  # gained much, but long ago
-    late = standing("late", [1.0, 1.0, 1.1, 1.2])
-    grant = next_grant([early, late], Rules(20, least=4, share=2))
+def test_then_a_task_that_gains_gets_more_than_one_that_does_not() -> None:
+    early = standing("early", [3.0] * 24)  # gained much, but long ago
+    late = standing("late", [1.0] * 20 + [1.1, 1.2, 1.3, 1.4, 1.5, 1.6])
+    grant = next_grant([early, late], Rules(90, least=4, share=2))
     assert grant
     assert (grant.task, grant.evaluations) == ("late", 2)
-    assert "%" in grant.why
+    assert "weight" in grant.why
+
+
+def test_a_task_that_gains_as_the_average_gets_twice_the_part_of_one_that_gains_nothing() -> None:
+    same = [1.1, 1.2, 1.3, 1.4]
+    rules = Rules(90, least=4, share=4)
+    assert weights([standing("a", same), standing("b", same)], rules) == [2, 2]
+    assert weights([standing("a", same), standing("b", [1.0] * 4)], rules) == [3, 1]
+    assert weights([standing("a", [1.0] * 4), standing("b", [1.0] * 4)], rules) == [1, 1]
+    assert weights([standing("free", same, usd=0), standing("b", same)], Rules(90, 4, 4, Unit.USD)) == [3, 3]
+
+
+def test_none_starves() -> None:
+    gains, flat = standing("gains", [1.1**n for n in range(40)]), standing("flat", [1.0] * 10)
+    grant = next_grant([gains, flat], Rules(99, least=5, share=5))
+    assert grant
+    assert grant.task == "flat"
 
 
 def test_gain_is_set_against_what_it_cost() -> None:
     dear, cheap = standing("dear", [1.0, 1.5], usd=4), standing("cheap", [1.0, 1.4], usd=0.1)
-    by_usd = next_grant([dear, cheap], Rules(20, 2, 2, Unit.USD))
-    by_count = next_grant([dear, cheap], Rules(20, 2, 2, Unit.EVALUATIONS))
-    assert by_usd
-    assert by_count
-    assert (by_usd.task, by_count.task) == ("cheap", "dear")
+    by_usd = weights([dear, cheap], Rules(20, 2, 2, Unit.USD))
+    by_count = weights([dear, cheap], Rules(20, 2, 2, Unit.EVALUATIONS))
+    assert by_usd[0] < by_usd[1]
+    assert by_count[0] > by_count[1]
 
 
 def test_tasks_that_gain_nothing_take_turns() -> None:
