@@ -69,7 +69,7 @@ class Looking:
     def _next(self, run: Run, why_not: str | None) -> str:
         if run.state.ended:
             return f'best(run="{run.id}")'
-        if run.state.paused:
+        if run.state.paused and run.state.paused_until is None:
             return f'ask your user, then resume(run="{run.id}")'
         if unmeasured(run.state) and why_not is None:
             return f'evaluate(run="{run.id}")'

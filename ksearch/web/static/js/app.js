@@ -105,6 +105,7 @@ function Health({ head }) {
   return html`<div class="health" role="status" aria-live="off">
     <span class=${stale ? "bad" : ""}>last event ${ago(head.last_at, now())}</span>
     ${head.model.name ? html`<span class=${`hide-narrow ${lost ? "bad" : ""}`} title=${lost ?? `last answer ${ago(head.model.at, now())}`}>model ${lost ? "lost" : "ok"}</span>` : null}
+    ${head.paused_until ? html`<span class=${head.paused_until < now() - 30 ? "bad" : ""}>${head.paused_until < now() - 30 ? "nobody is at work" : `goes on by itself in ${duration(Math.max(0, head.paused_until - now()))}`}</span>` : null}
     ${head.out.length ? html`<span>${head.out.map((o) => o.kind).slice(0, 3).join(", ")} out${head.out[0].since ? ` ${duration(now() - head.out[0].since)}` : ""}</span>` : null}
     ${isFrozen ? html`<span>exported</span>` : html`<span class=${model.line === "lost" ? "bad" : "faint"} title="the line to the server">${model.line === "live" ? "● live" : model.line === "lost" ? "○ line lost" : "○ connecting"}</span>`}
   </div>`;
