@@ -21,7 +21,9 @@ Body = Mapping[str, Any]
 TaskOption = Annotated[
     str | None,
     typer.Option(
-        "--task", metavar="TASK", help="Folder, or a bundled task; not needed for a folder from `ksearch best`."
+        "--task",
+        metavar="TASK",
+        help="Folder, bundled task, or a task in another format; not needed for a folder from `ksearch best`.",
     ),
 ]
 AgainstOption = Annotated[
