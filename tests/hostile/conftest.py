@@ -7,16 +7,14 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from ksearch.drivers import Measured
-from ksearch.protocol import Lost
 from ksearch.run import Run
 from ksearch.service import desks
+from ksearch.service.fleets import Measurers
 from ksearch.store import Store, open_store
 from ksearch.testing.fakes import FakeEvaluator
 from ksearch.testing.model_server import Asked, Scripted, chat
@@ -39,31 +37,14 @@ QUICK = {
 class QuickEvaluator(FakeEvaluator):
     """Takes the place of the evaluator, and passes whatever it is given."""
 
-    def __init__(self, *_: object, **__: object) -> None:
-        super().__init__()
-
-    def __enter__(self) -> QuickEvaluator:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def evaluate(self, program: Program, against: Sequence[Program]) -> Measured | Lost:
-        return super().evaluate(program, against)
-
     def _fails(self, program: Program) -> bool:
         return False
 
 
 @pytest.fixture(autouse=True)
 def _house(monkeypatch: pytest.MonkeyPatch) -> None:
-    if hasattr(desks, "measurers"):
-        measurers = SimpleNamespace(evaluator=QuickEvaluator(), facts=lambda: None, devices=1)
-        monkeypatch.setattr(desks, "measurers", lambda *_: contextlib.nullcontext(measurers))
-    else:
-        monkeypatch.setattr(desks, "LocalEvaluator", QuickEvaluator)
-        monkeypatch.setattr(desks, "Bench", lambda local: local)
-        monkeypatch.setattr(desks, "machine_facts", lambda _: None)
+    measurers = Measurers(QuickEvaluator(), lambda: None)
+    monkeypatch.setattr(desks, "measurers", lambda *_: contextlib.nullcontext(measurers))
     for name in [*PROXIES, *(name for name in os.environ if name.endswith("_API_KEY"))]:
         monkeypatch.delenv(name, raising=False)
 

@@ -176,7 +176,10 @@ def test_status_watch_and_dashboard_say_what_is_waited_for_and_until_when(
     assert clock in told["paused"]
 
 
-def test_ctrl_c_while_it_waits_loses_nothing_and_resume_goes_on_at_once(shell: Shell, opened: Opened) -> None:
+@pytest.mark.parametrize("at_once", ["1", "4"])
+def test_ctrl_c_while_it_waits_loses_nothing_and_resume_goes_on_at_once(
+    shell: Shell, opened: Opened, at_once: str
+) -> None:
     down = True
 
     def answer(asked: Asked, n: int) -> Scripted:
@@ -184,7 +187,7 @@ def test_ctrl_c_while_it_waits_loses_nothing_and_resume_goes_on_at_once(shell: S
 
     with ModelServer([Clock(answer)]) as server:
         when_paused(opened, lambda _: os.kill(os.getpid(), signal.SIGINT))
-        _, err = begin(shell, server.url, code=130)
+        _, err = begin(shell, server.url, code=130, KSEARCH_PARALLEL=at_once)
         assert "nothing is lost" in err
         run = opened("a")
         assert not any(p.lease for p in run.state.pending.values())
@@ -193,7 +196,9 @@ def test_ctrl_c_while_it_waits_loses_nothing_and_resume_goes_on_at_once(shell: S
         shell("resume", "a")
     run = opened("a")
     assert run.state.ended == "budget: evaluations"
-    assert run.state.spent.tokens == 4 * TOKENS
+    assert run.state.evaluated == 3
+    assert run.state.attempts == 3
+    assert run.state.spent.tokens == TOKENS * kinds(run).count("Received")
 
 
 def test_resume_from_another_shell_has_it_tried_at_once(shell: Shell, opened: Opened) -> None:
