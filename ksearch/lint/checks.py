@@ -98,7 +98,7 @@ def _all_rows(task: Task, factory: EvaluatorFactory | None, limit_s: float) -> I
         yield Row("reference, programs and impostors", Status.SKIPPED, reason)
         return
     if task.spec.device == "cuda":
-        yield from _cuda_rows(task, factory)
+        yield from _cuda_rows(task, factory, limit_s)
         return
     sound = True
     for row in probe_rows(task.folder, limit_s):
@@ -112,25 +112,25 @@ def _all_rows(task: Task, factory: EvaluatorFactory | None, limit_s: float) -> I
         yield from _evaluator_rows(task, factory)
 
 
-def _cuda_rows(task: Task, factory: EvaluatorFactory | None) -> Iterator[Row]:
+def _cuda_rows(task: Task, factory: EvaluatorFactory | None, limit_s: float) -> Iterator[Row]:
     """A task on a GPU: its programs, impostors, and the reference with one input ignored, where a GPU is there."""
     yield _floor(task)
-    text = (
-        'device = "cuda": reference.py runs in the evaluator only; whether it is finite and deterministic is not seen'
-    )
-    yield Row("reference by itself", Status.SKIPPED, text)
-    left = (
-        f"not run: {1 + len(task.strong)} programs, {len(torch_impostors(task))} impostors, {len(blind(task))} inputs"
-    )
-    if factory is None:
-        yield Row("programs and impostors", Status.SKIPPED, f"no evaluator was given; {left}")
-        return
+    counts = f"{1 + len(task.strong)} programs, {len(torch_impostors(task))} impostors, {len(blind(task))} inputs"
+    check = "reference, programs and impostors"
     try:
         device_of(task.spec).require()
     except EvaluatorError as error:
-        yield Row("programs and impostors", Status.SKIPPED, f"{error}; {left}")
+        yield Row(check, Status.SKIPPED, f"{error}; not run: the reference by itself, {counts}")
         return
-    yield from _evaluator_rows(task, factory)
+    sound = True
+    for row in probe_rows(task.folder, limit_s, "torch_probe"):
+        sound &= row.status is not Status.FAIL
+        yield row
+    if factory is None or not sound:
+        why = "no evaluator was given" if factory is None else "nothing can be judged before the reference is right"
+        yield Row("programs and impostors", Status.SKIPPED, f"{why}; not run: {counts}")
+    else:
+        yield from _evaluator_rows(task, factory)
 
 
 def _floor(task: Task) -> Row:
@@ -142,10 +142,10 @@ def _floor(task: Task) -> Row:
         return Row("floor is possible", Status.FAIL, str(error), error.cure)
 
 
-def probe_rows(folder: Path, limit_s: float) -> Iterator[Row]:
-    """Rows of `ksearch.lint.probe`; one that hangs or dies becomes a row that names the check it was at."""
+def probe_rows(folder: Path, limit_s: float, module: str = "probe") -> Iterator[Row]:
+    """Rows of a probe's process; one that hangs or dies becomes a row that names the check it was at."""
     read, write = os.pipe()
-    command = [sys.executable, "-m", "ksearch.lint.probe", str(folder), str(write)]
+    command = [sys.executable, "-m", f"ksearch.lint.{module}", str(folder), str(write)]
     with tempfile.TemporaryFile("w+", errors="replace") as log, os.fdopen(read, "rb") as pipe:
         process = subprocess.Popen(
             command, pass_fds=(write,), start_new_session=True,

@@ -9,19 +9,35 @@ from types import SimpleNamespace
 from ksearch.definition import Floor
 from ksearch.errors import EvaluatorError
 from ksearch.evaluators import devices
-from ksearch.lint import Status, lint, local_evaluator
+from ksearch.lint import Row, Status, checks, lint
 from ksearch.tasks import load_task
 from ksearch.types import Evaluation, Program, Ratio, Verdict
 
 
-def test_without_an_evaluator_only_the_folder_and_the_floor_are_looked_at():
+def test_without_a_gpu_only_the_folder_and_the_floor_are_looked_at(monkeypatch):
+    monkeypatch.setattr(devices.GpuDevice, "require", absent)
     report = lint(load_task("trimul_gpu"))
     assert report.ok
     assert {r.check: r.status for r in report.rows} == {
-        "task folder": Status.OK, "floor is possible": Status.OK, "reference by itself": Status.SKIPPED,
-        "programs and impostors": Status.SKIPPED,
+        "task folder": Status.OK, "floor is possible": Status.OK, "reference, programs and impostors": Status.SKIPPED,
     }  # fmt: skip
-    assert "no evaluator was given; not run: 2 programs, 9 impostors, 12 inputs" in str(report)
+    assert "not run: the reference by itself, 2 programs, 9 impostors, 12 inputs" in str(report)
+
+
+def absent(_: object) -> None:
+    raise EvaluatorError("this task needs an NVIDIA GPU")
+
+
+def test_without_an_evaluator_the_reference_is_looked_at_by_itself(monkeypatch):
+    rows = judged(monkeypatch, None)
+    assert rows["reference runs"] is Status.OK
+    assert rows["programs and impostors"] is Status.SKIPPED
+
+
+def test_nothing_is_judged_by_a_reference_that_is_wrong(monkeypatch):
+    rows = judged(monkeypatch, lambda _: RIGHT, Row("reference runs", Status.FAIL, "NaN", "cure"))
+    assert rows["programs and impostors"] is Status.SKIPPED
+    assert not any(check.startswith("impostor") for check in rows)
 
 
 def test_a_floor_beyond_what_the_arrays_hold_fails_without_a_gpu():
@@ -31,30 +47,20 @@ def test_a_floor_beyond_what_the_arrays_hold_fails_without_a_gpu():
     assert (row.check, row.cure[:16]) == ("floor is possible", "Count each array")
 
 
-def test_without_a_gpu_the_row_says_what_is_missing(monkeypatch):
-    def absent(_: object) -> None:
-        raise EvaluatorError("this task needs an NVIDIA GPU")
-
-    monkeypatch.setattr(devices.GpuDevice, "require", absent)
-    report = lint(load_task("trimul_gpu"), local_evaluator)
-    (row,) = [r for r in report.rows if r.check == "programs and impostors"]
-    assert row.status is Status.SKIPPED
-    assert row.detail.startswith("this task needs an NVIDIA GPU; not run: 2 programs")
-
-
 RIGHT = Evaluation("p", Verdict.PASSED, stage="time", latency_ms=1.0, speedup=Ratio(1, 1, 1))
 WRONG = Evaluation("p", Verdict.WRONG_VALUES, "7 of 9 elements wrong", stage="smoke")
 RAISED = Evaluation("p", Verdict.RUNTIME_ERROR, "IndexError", stage="smoke")
 
 
-def judged(monkeypatch, fate) -> dict[str, Status]:
+def judged(monkeypatch, fate, reference=Row("reference runs", Status.OK)) -> dict[str, Status]:  # noqa: B008
     """What lint makes of an evaluator that gives each program the fate that `fate(program)` says."""
 
     def factory(_: object) -> object:
         return nullcontext(SimpleNamespace(evaluate=lambda p: SimpleNamespace(evaluation=fate(p))))
 
     monkeypatch.setattr(devices.GpuDevice, "require", lambda _: None)
-    return {r.check: r.status for r in lint(load_task("trimul_gpu"), factory).rows}  # type: ignore[arg-type]
+    monkeypatch.setattr(checks, "probe_rows", lambda *_: iter([reference]))
+    return {r.check: r.status for r in lint(load_task("trimul_gpu"), fate and factory).rows}  # type: ignore[arg-type]
 
 
 def honest(program: Program) -> bool:
@@ -65,8 +71,7 @@ def honest(program: Program) -> bool:
 
 def test_where_everything_wrong_is_refused_the_task_is_fit(monkeypatch):
     rows = judged(monkeypatch, lambda p: RIGHT if honest(p) else WRONG)
-    assert set(rows.values()) == {Status.OK, Status.SKIPPED}
-    assert [c for c, s in rows.items() if s is Status.SKIPPED] == ["reference by itself"]
+    assert set(rows.values()) == {Status.OK}
     assert {"baseline passes", "strong triton passes", "the reference itself passes", "depends on mask"} <= set(rows)
     assert "impostor refused: reference plus twice the tolerance" in rows
     assert sum(c.startswith("impostor refused") for c in rows) == 8
