@@ -63,12 +63,14 @@ def export_kernel(
     if as_json:
         opt.print_json({"program": found.id, "task": owner.name, "target": to, "files": written, "notes": made.notes})
         return
-    print(f"program {found.id[:12]} ({found.language}) of task {owner.name} for {to}:")
-    print("\n".join(f"  {name}" for name in written))
-    for note in made.notes:
+    print("\n".join([f"program {found.id[:12]} ({found.language}) of task {owner.name} for {to}:", *written]))
+    measured = f"nothing was measured: ksearch verify {source} --task {task or owner.folder}"
+    for note in (*made.notes, *([measured] if source and Path(source).is_file() and not _is_log(source) else [])):
         print(f"note: {note}")
-    if source and Path(source).suffix not in ("", ".jsonl"):
-        print(f"note: nothing was measured: ksearch verify {source} --task {task or owner.folder}")
+
+
+def _is_log(source: str) -> bool:
+    return source.endswith(".jsonl")
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> list[str]:
@@ -85,8 +87,7 @@ def _program(source: str | None, task_name: str | None, wanted: str | None, stor
     from ksearch.tasks import load_task
 
     path = Path(source).expanduser() if source else None
-    is_run = path is None or path.suffix == ".jsonl" or not (path.exists() or task_name)
-    if is_run:
+    if path is None or _is_log(str(source)) or not (path.exists() or _own(source, task_name)):
         return _of_run(source, task_name, wanted, store)
     if wanted:
         raise BadInput("--program chooses among the programs of a run: name a run, or leave it out")
@@ -95,6 +96,14 @@ def _program(source: str | None, task_name: str | None, wanted: str | None, stor
         raise BadInput(f"{source}: which task is it for? Name it: --task TASK")
     task = load_task(place)
     return named_program(str(source), task), task
+
+
+def _own(source: str | None, task_name: str | None) -> bool:
+    """Whether it names a program of the task itself: `baseline`, or a strong one."""
+    from ksearch.programs import BASELINE
+    from ksearch.tasks import load_task
+
+    return bool(task_name) and source in (BASELINE, *load_task(str(task_name)).strong)
 
 
 def _of_run(source: str | None, task_name: str | None, wanted: str | None, store: str | None) -> tuple[Program, Task]:

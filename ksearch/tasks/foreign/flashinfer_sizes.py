@@ -51,16 +51,13 @@ def read_workloads(
     weigh = {name: size_bytes(tensors, {**constants, **sizes}, device) for name, sizes in found}
     ordered = sorted(found, key=lambda w: weigh[w[0]])
     fitting = [w for w in ordered if weigh[w[0]] <= MOST_BYTES[device]]
-    too_large = not fitting
-    if too_large:
+    none_fits = not fitting
+    if none_fits:
         fitting = ordered[:1]
-        least, most = weigh[fitting[0][0]] >> 20, MOST_BYTES[device] >> 20
-        notes.append(
-            f"{TOO_LARGE} {_called(device)}: the smallest workload takes {least} MiB, at most {most} are used."
-        )
+        notes += too_large(tensors, {**constants, **fitting[0][1]}, device)
     most, timed = side.own.get("max_workloads", MOST[device][0]), side.own.get("max_timed", MOST[device][1])
     kept = _spread(fitting, most)
-    if len(kept) < len(found) and not too_large:
+    if len(kept) < len(found) and not none_fits:
         notes.append(
             f"{len(kept)} of {len(found)} different workloads are used, spread over those that fit {_called(device)}."
         )
@@ -94,6 +91,15 @@ def _usable(
     if not found:
         raise TaskError(f"{path}: no workload in it can be used. Write [[workloads]] into {side.path}.")
     return found
+
+
+def too_large(
+    tensors: Sequence[Tensor], names: Mapping[str, Any], device: str, limits: Mapping[str, int] = MOST_BYTES
+) -> list[str]:
+    """A note, which keeps the task from being run, where the smallest workload is too large for this device."""
+    least, most = size_bytes(tensors, names, device) >> 20, limits[device] >> 20
+    text = f"{TOO_LARGE} {_called(device)}: the smallest workload takes {least} MiB, at most {most} are used."
+    return [text] if least > most else []
 
 
 def _called(device: str) -> str:

@@ -13,10 +13,12 @@ from ksearch.definition import DTYPE_BYTES
 from ksearch.errors import TaskError, TorchMissing
 from ksearch.tasks.fields import listed, suggest
 from ksearch.tasks.foreign.draft import BRIDGE, ORIGINAL, Draft, Tensor, plain_name
+from ksearch.tasks.foreign.flashinfer_sizes import too_large
 from ksearch.tasks.foreign.probe import ask
 from ksearch.tasks.foreign.side import Side
 
 _WANTED = {"Model": ast.ClassDef, "get_inputs": ast.FunctionDef, "get_init_inputs": ast.FunctionDef}
+_MOST_BYTES = {"cpu": 64 << 20, "cuda": 24 << 30}  # its one size is large on purpose
 _OURS = ("inputs", "reference", "awkward", "bridge", "DEVICE", "ARGUMENTS", "STATE", "OUTPUTS")
 
 
@@ -38,8 +40,9 @@ def read(path: Path, side: Side, device: str) -> Draft:
         for n, t in enumerate(found["outputs"])
     ]
     _check(path, inputs, outputs)
+    notes = too_large([*inputs, *outputs], axes, device, _MOST_BYTES)
     others = found.get("others", {})
-    notes = [f"{name} is always {value}: it is no input of the program." for name, value in others.items()]
+    notes += [f"{name} is always {value}: it is no input of the program." for name, value in others.items()]
     if state:
         notes.append(f"Weights of the model are inputs, fresh for every call: {listed(state.values())}.")
     axes = axes or {"problem": 1}
