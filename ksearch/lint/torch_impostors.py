@@ -32,7 +32,8 @@ def torch_impostors(task: Task) -> list[Impostor]:
     ]
     if copies := _copies(spec):
         made.append(Impostor("an input returned", _plain(spec, copies)))
-    flaws = {n: f for n, f in _FLAWS.items() if n != _FIRST or len(spec.workloads) > 1}
+    several = sum(w.timed for w in spec.workloads) > 1  # impostors meet only these
+    flaws = {n: f for n, f in _FLAWS.items() if n != _FIRST or several}
     made += [Impostor(name, _with_reference(task, flaw)) for name, flaw in flaws.items()]
     return made
 
@@ -70,7 +71,7 @@ def _alike(one: Tensor, other: Tensor) -> bool:
 
 
 def _tables(spec: TaskSpec) -> str:
-    known = [dict(w.axes) for w in spec.workloads]
+    known = [dict(w.axes) for w in sorted(spec.workloads, key=lambda w: not w.timed)]
     tables = {
         "AXES": known,
         "SHAPES": [[list(t.dims(spec.names(axes))) for t in spec.inputs] for axes in known],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -45,6 +46,17 @@ def test_where_no_input_has_the_shape_of_an_output_none_is_returned(task):
         "an input returned",
         "right only for the first workload",
     }
+
+
+def test_right_for_the_first_is_right_for_the_first_timed_workload_and_wrong_for_another(task):
+    first, second = task.spec.workloads
+    untimed = replace(task, spec=replace(task.spec, workloads=(replace(first, timed=False), second)))
+    assert "right only for the first workload" not in {i.name for i in torch_impostors(untimed)}
+    third = replace(second, name="three", axes={**SMALL, "n": 64})
+    mixed = replace(task, spec=replace(task.spec, workloads=(replace(first, timed=False), second, third)))
+    (found,) = [i for i in torch_impostors(mixed) if i.name == "right only for the first workload"]
+    line = found.program.sources["impostor.py"].split("AXES = ")[1].splitlines()[0]
+    assert json.loads(line)[0] == second.axes
 
 
 @pytest.fixture
