@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ksearch.errors import PromptTooLong
+from ksearch.prompts import PromptView, render_plan, render_write
 from ksearch.prompts.profiles import one_profile, profile_lines
-from ksearch.types import Evaluation, Kernel, Profile, Ratio, Verdict
+from ksearch.protocol import Kind
+from ksearch.story import _evaluated
+from ksearch.types import Evaluation, Insert, Kernel, Profile, Ratio, Verdict
+from tests.prompts.scripted import Run, vectorise
 
 KERNELS = tuple(Kernel(f"kernel_{i}", 1 + i % 2, 0.5 / (i + 1)) for i in range(6))
 GOOD = Profile("large", "memory", "the compulsory bytes alone take 80% of the time.", KERNELS, {"dram": 81.2})
@@ -37,3 +44,40 @@ def test_foreign_names_stay_on_their_line():
     assert len(lines) == 3
     assert all("\n" not in line and "\u202e" not in line and len(line) < 500 for line in lines)
     assert "`" not in lines[1]
+
+
+def test_the_story_of_a_node_tells_of_profiles_and_why_there_is_none() -> None:
+    text = "\n".join(_evaluated(3, evaluation(GOOD, NONE)))
+    assert "profile: large: bound by memory" in text
+    assert "profile: small: no profile: the profiler saw no kernel" in text
+
+
+def profiled(kind: Kind) -> PromptView:
+    """The view of the next request after a first program that was profiled."""
+    run = Run()
+    run.plan(Insert("root", vectorise(), 0.9))
+    run.write("good", 2.0)
+    for number in range(3 if kind is Kind.PLAN else 0):
+        run.write(f"bad {number}", (Verdict.WRONG_VALUES, "y[0] is wrong", ""))
+    view = run.view(kind)
+    best = view.state.best_id or ""
+    found = {**view.state.evaluations, best: replace(view.state.evaluations[best], profiles=(GOOD,))}
+    return replace(view, state=replace(view.state, evaluations=found))
+
+
+def test_planner_and_writer_see_the_profile_of_the_best_program_and_it_gives_way_where_there_is_no_room() -> None:
+    write = profiled(Kind.WRITE)
+    for text in (render_plan(profiled(Kind.PLAN)).text, render_write(write).text):
+        assert "- large: bound by memory: the compulsory bytes alone take 80% of the time." in text
+        assert "'kernel_0' 0.5 ms" in text
+    least = min(n for n in range(400, 4000, 50) if _renders(write, n))
+    short = render_write(write, least)
+    assert "// good" in short.text
+    assert "kernel_0" not in short.text
+
+
+def _renders(view: PromptView, tokens: int) -> bool:
+    try:
+        return render_write(view, tokens).tokens <= tokens
+    except PromptTooLong:
+        return False
