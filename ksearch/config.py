@@ -55,6 +55,9 @@ class RunConfig(BaseModel):
     language: str | None = None  # to write in; None: the task's first
     parallel: Parallel = "1"  # model calls at once; auto: by devices and latencies; 1: the paper's straight line
     gpus: Whole | None = None  # to measure on; None: all that are visible, where `parallel` is not 1
+    pool: Literal["local", "ray"] = "local"  # who measures: this host, or the machines of a Ray cluster
+    ray_address: str | None = None  # HOST:PORT of its head; None: RAY_ADDRESS, else the cluster this host is part of
+    gpu_model: str | None = None  # as Ray names it, where a cluster has several
     evaluations: Count = 120
     attempts: Count | None = None  # None: 3 times the evaluations
     tokens: Count | None = None

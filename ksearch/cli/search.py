@@ -60,6 +60,19 @@ AtOnce = Annotated[
     ),
 ]
 Gpus = Annotated[int | None, typer.Option(min=1, help="GPUs to measure on at once. Default: all that are visible.")]
+Pool = Annotated[
+    str | None,
+    typer.Option(
+        metavar="local|ray", help="Who measures: this host, or the machines of a Ray cluster. Default: local."
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Head of the cluster. Default: RAY_ADDRESS, else this machine's cluster."),
+]
+GpuModel = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Which GPUs of a mixed cluster, as Ray names them: H200.")
+]
 Language = Annotated[str | None, typer.Option(metavar="NAME", help="To write in. Default: the task's first.")]
 
 
@@ -142,6 +155,9 @@ def run(
     language: Language = None,
     parallel: AtOnce = None,
     gpus: Gpus = None,
+    pool: Pool = None,
+    ray_address: RayAddress = None,
+    gpu_model: GpuModel = None,
     config: opt.ConfigOption = None,
     store: opt.StoreOption = None,
     quiet: opt.QuietOption = False,
@@ -176,6 +192,9 @@ def resume(
     ] = False,
     parallel: AtOnce = None,
     gpus: Gpus = None,
+    pool: Pool = None,
+    ray_address: RayAddress = None,
+    gpu_model: GpuModel = None,
     quiet: opt.QuietOption = False,
     as_json: opt.JsonOption = False,
 ) -> int:
@@ -188,9 +207,12 @@ def resume(
       ksearch resume
       ksearch resume softmax-1 --stay
       ksearch resume softmax-1 --parallel 8
+      ksearch resume softmax-1 --parallel auto --pool ray --ray-address head:6379
     """
+    given = ("parallel", "gpus", "pool", "ray_address", "gpu_model")
+    changes = {name: value for name, value in locals().items() if name in given}
     from ksearch.cli.driving import Manner, carry_on
     from ksearch.cli.opening import opened_run
 
     with opened_run(store, run) as found:
-        return carry_on(found, Manner(quiet, as_json, stay, {"parallel": parallel, "gpus": gpus}))
+        return carry_on(found, Manner(quiet, as_json, stay, changes))

@@ -15,6 +15,7 @@ from ksearch.evaluators.builds import Builds
 from ksearch.evaluators.fleet import Fleet
 from ksearch.evaluators.local import LocalEvaluator
 from ksearch.evaluators.options import EvaluatorOptions
+from ksearch.evaluators.raypool import RayPool
 from ksearch.protocol import Lost
 from ksearch.service.measuring import Bench, machine_facts
 from ksearch.tasks import Task
@@ -68,6 +69,11 @@ def measurers(config: RunConfig, task: Task, tell: Callable[[str], None] = lambd
     """
     _check(config, task)
     options = EvaluatorOptions(profile="best")
+    if config.pool == "ray":
+        place = {"address": config.ray_address, "model": config.gpu_model}
+        with RayPool(task.spec, task.folder, gpus=config.gpus, options=options, **place) as pool:
+            yield Measurers(Bench(pool), lambda: None, pool.devices)
+        return
     found = gpus.chosen(config.gpus) if task.spec.device == "cuda" and config.parallel != "1" else []
     if len(found) > 1:
         with Fleet(members(task, found, options), lost=lost, tell=tell) as fleet:
@@ -86,6 +92,8 @@ def _check(config: RunConfig, task: Task) -> None:
         raise BadInput(f"task {task.name} runs on the CPU, where one program is timed at a time: leave out --gpus")
     if config.gpus is not None and config.parallel == "1":
         raise BadInput("--gpus says on how many GPUs to measure at once: add --parallel auto, or a number")
+    if config.pool == "local" and (config.ray_address or config.gpu_model):
+        raise BadInput("--ray-address and --gpu-model are about a Ray cluster: add --pool ray")
 
 
 def members(task: Task, found: Sequence[gpus.Gpu], options: EvaluatorOptions) -> list[LocalMember]:

@@ -13,6 +13,7 @@ from ksearch.drivers import Measured
 from ksearch.evaluators.lease import timing_lease
 from ksearch.evaluators.local import LocalEvaluator
 from ksearch.evaluators.options import EvaluatorOptions
+from ksearch.evaluators.raypool import RayPool
 from ksearch.hardware import read_hardware
 from ksearch.protocol import Lost
 from ksearch.store import blob_name
@@ -23,9 +24,9 @@ _GPU = ("capability", "multiprocessors", "l2_bytes", "total_bytes", "torch", "cu
 
 @dataclass(frozen=True)
 class Bench:
-    """Measures here. `local` must be open."""
+    """Measures here, or wherever `local` does. It must be open."""
 
-    local: LocalEvaluator
+    local: LocalEvaluator | RayPool
 
     def evaluate(self, program: Program, against: Sequence[Program]) -> Measured | Lost:
         found = self.local.evaluate(program, against)
