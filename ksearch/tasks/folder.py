@@ -93,7 +93,7 @@ def tasks_of(name: str) -> list[str]:
 def why_not_here(task: Task) -> str:
     """Why a task that was read from another format cannot run on this machine; "" if nothing is known against it."""
     about = foreign.about(task.folder)
-    if large := next((note for note in about.get("notes", ()) if note.startswith(foreign.TOO_LARGE)), ""):
+    if large := next((note for note in about.get("notes", ()) if note.startswith(foreign.STOPS)), ""):
         return large
     if about and importlib.util.find_spec("torch") is None:
         return "its reference is torch code, and torch is not installed: pip install torch"

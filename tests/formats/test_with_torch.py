@@ -146,3 +146,16 @@ def test_an_operator_passes_its_own_tests_torch_compile_included(name: str, exam
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=170)
     assert done.returncode == 0, done.stdout[-3000:]
     assert "passed" in done.stdout
+
+
+def test_a_model_with_more_weights_than_a_call_can_take_loads_and_says_so(tmp_path: Path) -> None:
+    place = tmp_path / "deep.py"
+    place.write_text(
+        "import torch\nimport torch.nn as nn\n\n\nclass Model(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.layers = nn.Sequential(*[nn.Linear(4, 4) for _ in range(30)])\n\n"
+        "    def forward(self, x):\n        return self.layers(x)\n\n\n"
+        "def get_inputs():\n    return [torch.randn(3, 4)]\n\n\ndef get_init_inputs():\n    return []\n"
+    )
+    report = lint(load_task(foreign.place(place, "cpu")))
+    assert report.ok
+    assert any("Too many arrays for a CPU: 61 inputs" in row.detail for row in report.rows)

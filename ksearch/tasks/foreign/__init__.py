@@ -4,7 +4,10 @@
 they are found again. Nothing here imports torch: what only running the file can tell is asked of a child process.
 """
 
+from ksearch.tasks.foreign.draft import TOO_MANY
 from ksearch.tasks.foreign.flashinfer_sizes import TOO_LARGE
 from ksearch.tasks.foreign.placing import FORMATS, about, convert, expand, is_foreign, place
 
-__all__ = ["FORMATS", "TOO_LARGE", "about", "convert", "expand", "is_foreign", "place"]
+__all__ = ["FORMATS", "STOPS", "about", "convert", "expand", "is_foreign", "place"]
+
+STOPS = (TOO_LARGE, TOO_MANY)  # how a note begins that says why a task cannot run here

@@ -15,6 +15,8 @@ from ksearch.errors import TaskError
 TEMPLATES = Path(__file__).parents[1] / "template_files"
 BRIDGE = "ksearch_bridge.py"
 ORIGINAL = "original.py"
+MOST_ARGUMENTS = 48  # of a call on a CPU
+TOO_MANY = "Too many arrays"
 ABOUT = "source.json"  # where the task was made from
 LANGUAGES = {"cpu": ["cpp", "python"], "cuda": ["triton", "cuda", "python"]}
 LIMITS = {"smoke_s": 60, "check_s": 300, "time_s": 300, "memory_bytes": 8 << 30}  # torch in the runner; slow references
@@ -71,6 +73,10 @@ def plain_name(text: str) -> str:
 
 def files_of(draft: Draft, side: Mapping[str, Any], beside: Mapping[str, str]) -> dict[str, str]:
     """Everything that goes into the task folder, by name; `beside` are files that the side file names."""
+    count = len(draft.inputs) + len(draft.outputs) + len(draft.axes)
+    if draft.device == "cpu" and count > MOST_ARGUMENTS:
+        text = f"{TOO_MANY} for a CPU: {len(draft.inputs)} inputs; with outputs and axes {count}, of at most"
+        draft.notes.append(f"{text} {MOST_ARGUMENTS}.")
     bridge = (TEMPLATES / BRIDGE).read_text(encoding="utf-8")
     mark = f"# --- up to here {_origin_name(draft)} as it was found; K-Search's own part begins ---"
     reference = f"{draft.original.rstrip()}\n\n\n{mark}\n{draft.glue}"
