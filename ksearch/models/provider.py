@@ -7,12 +7,10 @@ any thread and cut off at its deadline. A fresh TLS handshake costs about 0.1 s,
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from pydantic_ai import (
     CachePoint,
@@ -38,21 +36,14 @@ from pydantic_ai.settings import ModelSettings
 
 from ksearch.errors import BadAnswer, BadModelRequest, ModelError, ModelTimeout, ModelUnavailable
 from ksearch.models.base import Answer, Call, Price
+from ksearch.models.bodies import error_code, is_utf8, read_directly
 from ksearch.models.classify import clean, http_error, message_of
-from ksearch.models.exchange import Exchange, TooLarge, WrongHost, read_body
+from ksearch.models.exchange import Exchange, TooLarge, WrongHost
 from ksearch.models.providers import Endpoint, build
 
 _CACHE_MARKS = frozenset({"anthropic"})  # others cache a repeated front by themselves, or need no marks
 # The library's parser meets whatever a server sends, and fails in many ways when that is odd.
 _READING = (ValueError, LookupError, TypeError, AttributeError)
-# As compatible servers word it, in lower case. One that was interrupted is no whole reply.
-_FINISHES = {
-    **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence"), "stop"),
-    **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), "length"),
-    **dict.fromkeys(("content_filter", "sensitive", "safety"), "content_filter"),
-    **dict.fromkeys(("tool_calls", "function_call"), "tool_call"),
-    **dict.fromkeys(("error", "abort", "cancelled", "network_error", "insufficient_system_resource"), "error"),
-}
 
 
 class ProviderModel:
@@ -151,9 +142,9 @@ class ProviderModel:
             raise http_error(self._who, exchange.status, exchange.headers, exchange.body) from None
         if exchange.too_large:
             raise BadAnswer(f"{self._who} sent more than is read of one response", maybe_billed=True) from None
-        if (code := _error_code(exchange.body)) is not None:
+        if (code := error_code(exchange.body)) is not None:
             raise http_error(self._who, code, exchange.headers, exchange.body) from None
-        answer = from_chat_body(exchange.body, self.endpoint.model)
+        answer = read_directly(exchange.body, self.endpoint.model)
         if answer is not None:
             return answer
         raise self._no_answer(error, exchange, call) from None
@@ -177,17 +168,19 @@ class ProviderModel:
     def _answer(self, response: ModelResponse, exchange: Exchange) -> Answer:
         text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
         finish: str | None = response.finish_reason
-        # The library takes <think> tags out of a chat completion, closed or not: a draft would pass for the reply.
-        if (direct := from_chat_body(exchange.body, self.endpoint.model)) is not None:
+        # The library takes <think> tags out of a completion, closed or not: a draft would pass for the reply. And bytes
+        # that are no UTF-8 become other characters: a wrong text would pass for a program.
+        if (direct := read_directly(exchange.body, self.endpoint.model)) is not None:
             text, finish = direct.text, direct.finish or finish
+        elif not is_utf8(exchange.body):
+            raise BadAnswer(f"{self._who} sent bytes that are not UTF-8", maybe_billed=True, raw=exchange.body)
         thinking = any(isinstance(part, ThinkingPart) for part in response.parts)
-        refusal = _refusal_text(read_body(exchange.body) or {})
         usage = response.usage
         measured = not usage.unmeasured_requests
         answer = Answer(
-            text=text or refusal,
+            text=text,
             raw=exchange.body,
-            finish="refusal" if refusal and not text else finish,
+            finish=finish,
             model=response.model_name or self.endpoint.model,
             tokens_in=usage.input_tokens if measured else None,
             tokens_out=usage.output_tokens if measured else None,
@@ -246,50 +239,3 @@ def _list_price(response: ModelResponse) -> float | None:
         return float(response.cost().total_price)
     except (LookupError, ValueError, AssertionError):
         return None
-
-
-def _refusal_text(body: Mapping[str, Any]) -> str:
-    """The words of a chat completion's own "refusal" field."""
-    message = _message_of(body)
-    refusal = message.get("refusal") if message else None
-    return refusal if isinstance(refusal, str) else ""
-
-
-def _error_code(body: bytes) -> int | None:
-    """The status of an error that came with status 200, as gateways send it."""
-    data = read_body(body) or {}
-    error = data.get("error")
-    code = error.get("code", data.get("code")) if isinstance(error, dict) else None
-    status = int(code) if isinstance(code, int | str) and re.fullmatch(r"[345]\d\d", str(code)) else None
-    return None if data.get("choices") else status
-
-
-def _message_of(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    choices = body.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    message = first.get("message") if isinstance(first, dict) else None
-    return message if isinstance(message, dict) else None
-
-
-def from_chat_body(body: bytes, model: str) -> Answer | None:
-    """A chat completion read directly: its text as it came, also where the library cannot read the rest."""
-    data = read_body(body)
-    message = _message_of(data) if data else None
-    if data is None or message is None:
-        return None
-    content = message.get("content")
-    parts = content if isinstance(content, list) else [content]
-    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
-    usage = data.get("usage")
-    counts = usage if isinstance(usage, dict) else {}
-    numbers = {key: value for key, value in counts.items() if isinstance(value, int) and value >= 0}
-    finish = data["choices"][0].get("finish_reason")
-    named = data.get("model")
-    return Answer(
-        text="".join(text for text in texts if isinstance(text, str)),
-        raw=body,
-        finish=_FINISHES.get(finish.lower()) if isinstance(finish, str) else None,
-        model=named if isinstance(named, str) else model,
-        tokens_in=numbers.get("prompt_tokens"),
-        tokens_out=numbers.get("completion_tokens"),
-    )
