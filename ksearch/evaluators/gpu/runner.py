@@ -78,6 +78,8 @@ class GpuRunner(runner.Runner):
         own = Path.cwd()
         os.environ["TRITON_HOME"], os.environ["TRITON_CACHE_DIR"] = str(own), str(own / ".triton" / "cache")
         os.environ["CUDA_CACHE_PATH"] = str(own / ".cuda")
+        # torch.compile and torch's profiler ask for the user's name, and this process's user has none.
+        os.environ["LOGNAME"], os.environ["TORCHINDUCTOR_CACHE_DIR"] = "runner", str(own / ".inductor")
         self.cuda = Cuda()
         self.gate = Gate(self.cuda)
         about = torch.cuda.get_device_properties(0)
