@@ -54,6 +54,9 @@ def campaign(
     track: s.Track = None,
     parallel: s.AtOnce = None,
     gpus: s.Gpus = None,
+    pool: s.Pool = None,
+    ray_address: s.RayAddress = None,
+    gpu_model: s.GpuModel = None,
     evaluations: Evaluations = None,
     tokens: Tokens = None,
     usd: Usd = None,
@@ -81,18 +84,25 @@ def campaign(
       ksearch campaign tonight.txt --model command:claude --least 5
       ksearch campaign tonight.txt --show
     """
-    flags = {k: v for k, v in locals().items() if k not in OWN}
+    return _campaign(dict(locals()))
+
+
+def _campaign(given: dict[str, Any]) -> int:
     from ksearch.cli.opening import opened
     from ksearch.service.campaigns import Campaign, check_name
     from ksearch.service.tasklist import read_tasks
 
+    place, as_json = given["place"], given["as_json"]
     tasks = read_tasks(place)
-    named = check_name(name or Path(place).resolve().stem)
-    with opened(store, readonly=show) as opened_store:
-        if show:
+    named = check_name(given["name"] or Path(place).resolve().stem)
+    with opened(given["store"], readonly=given["show"]) as opened_store:
+        if given["show"]:
             return _finish(Campaign(opened_store, named, tasks), "", as_json)
-        wanted = Wanted(named, place, flags, {"evaluations": evaluations, "least": least, "share": share}, config)
-        return _run(opened_store, tasks, wanted, lint=lint, loud=not (quiet or as_json), as_json=as_json)
+        flags = {k: v for k, v in given.items() if k not in OWN}
+        totals = {k: given[k] for k in ("evaluations", "least", "share")}
+        wanted = Wanted(named, place, flags, totals, given["config"])
+        loud = not (given["quiet"] or as_json)
+        return _run(opened_store, tasks, wanted, lint=given["lint"], loud=loud, as_json=as_json)
 
 
 @dataclass(frozen=True)

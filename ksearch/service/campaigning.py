@@ -29,6 +29,7 @@ from ksearch.service.desks import Staff
 from ksearch.tasks import Task, load_task, why_not_here
 
 AUTHOR = "campaign"
+_WHERE = ("parallel", "gpus", "pool", "ray_address", "gpu_model")  # may change while a campaign goes on
 HALTS = 2  # tasks in a row that paused before anything was measured: what stops one will stop all
 
 Staffing = Callable[[RunConfig, Task | None], AbstractContextManager[Staff]]
@@ -136,7 +137,8 @@ class Campaigner:
         budget = budget_for(self.terms, run.state if run else None, self._left, self.campaign.spent)
         config = settings_of(self.terms, entry.listed, budget)
         if run:
-            config = setting(run.state).config  # as it was begun; and its folder has to be as it was
+            as_begun = setting(run.state).config  # its folder has to be as it was, too
+            config = as_begun.model_copy(update={name: getattr(self.terms.config, name) for name in _WHERE})
         with self.staffing(config, task) as staff:
             if run is None:
                 loaded = Loaded(config, {**dict.fromkeys(RunConfig.model_fields, f"campaign {self.terms.name}")})
