@@ -10,15 +10,15 @@ from ksearch.drivers import Desk
 from ksearch.run import Run
 from ksearch.service.beginning import setting
 from ksearch.service.desks import staffed
+from ksearch.service.fleets import Measurers
 from ksearch.testing.fakes import FakeEvaluator
 
 
 @contextmanager
 def desk_of(run: Run) -> Iterator[Desk]:
-    at = setting(run.state)
+    at, drawing = setting(run.state), Measurers(FakeEvaluator(), lambda: None)
     with (
-        mock.patch("ksearch.service.desks.LocalEvaluator", return_value=nullcontext()),
-        mock.patch("ksearch.service.desks.Bench", return_value=FakeEvaluator()),
+        mock.patch("ksearch.service.desks.measurers", return_value=nullcontext(drawing)),
         staffed(at.config, at.task) as staff,
     ):
         yield staff.desk(run, at)
