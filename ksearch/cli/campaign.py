@@ -100,7 +100,7 @@ def _campaign(given: dict[str, Any]) -> int:
             return _finish(Campaign(opened_store, named, tasks), "", as_json)
         flags = {k: v for k, v in given.items() if k not in OWN}
         totals = {k: given[k] for k in ("evaluations", "least", "share")}
-        wanted = Wanted(named, place, flags, totals, given["config"])
+        wanted = Wanted(named, str(Path(place).resolve()), flags, totals, given["config"], bool(given["name"]))
         loud = not (given["quiet"] or as_json)
         return _run(opened_store, tasks, wanted, lint=given["lint"], loud=loud, as_json=as_json)
 
@@ -114,6 +114,7 @@ class Wanted:
     flags: dict[str, Any]
     totals: dict[str, int | None]
     config: str | None
+    named: bool  # the campaign, by --name
 
 
 def _run(store: Store, tasks: tuple[Listed, ...], wanted: Wanted, *, lint: bool, loud: bool, as_json: bool) -> int:
@@ -153,6 +154,11 @@ def _terms(found: Campaign, wanted: Wanted, tasks: int) -> Terms:
     given = {k: getattr(loaded.config, k) for k, v in wanted.flags.items() if v is not None}
     if found.terms:
         terms = recorded_terms(found.terms)
+        if terms.place != wanted.place and not wanted.named:
+            raise BadInput(
+                f"the store holds a campaign {found.name} of {terms.place}: choose another --name for this one, or "
+                f"--name {found.name} if it was moved here"
+            )
         config = terms.config.model_copy(update=given)
         say(f"campaign {found.name} goes on as it was begun{_changed(wanted)}")
     else:

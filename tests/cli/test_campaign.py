@@ -154,6 +154,16 @@ def test_a_list_with_mistakes_begins_nothing_and_names_them_all(shell: Shell) ->
     assert shell.json("runs")["runs"] == []
 
 
+def test_another_list_of_the_same_name_is_another_campaign(shell: Shell, listed: str) -> None:
+    shell("campaign", listed, *FAKE, "--evaluations", "3", "--least", "1")
+    (shell.folder / "moved").mkdir()
+    (shell.folder / "moved" / listed).write_text("softmax\n")
+    assert "choose another --name" in shell.fails("campaign", f"moved/{listed}", *FAKE, code=2)
+    summary = shell.json("campaign", f"moved/{listed}", "--name", "tonight", "--evaluations", "4")
+    assert [t["status"] for t in summary["tasks"]].count("not in the list") == 2
+    assert sum(t["evaluations"] for t in summary["tasks"]) == 4
+
+
 def test_a_run_of_that_name_which_is_not_of_the_campaign_is_left_alone(shell: Shell, listed: str) -> None:
     shell("new", "--name", "tonight.gemm", "--task", "gemm")
     assert "is of no campaign" in shell.fails("campaign", listed, *FAKE, code=2)
