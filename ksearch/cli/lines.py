@@ -102,7 +102,7 @@ def command_words(command: ev.Command) -> str:
         case ev.SetBudget(budget):
             return f"budget {budget.evaluations} evaluations"
         case ev.SetParallel(active, width):
-            return f"parallel: {active} actions at once, {width} programs at once for each"
+            return f"at once from now on: actions {active}, programs for each {width}"
         case ev.Note(text):
             return f"note: {text}"
         case ev.Review(program, accept):

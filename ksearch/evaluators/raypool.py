@@ -69,7 +69,7 @@ class RayPool:
         try:
             ray.init(self.address, runtime_env=travels, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise EvaluatorError(_explained(self.address, error)) from error
+            raise EvaluatorError(_explained(self.address, error, reached=":" in self.address)) from error
         try:
             self.model, self.devices = self._choose(ray.nodes())
             self._files = ray.put(raywork.packed(self.folder))
@@ -183,7 +183,7 @@ def _reach(address: str, timeout_s: float = _CONNECT_S) -> None:
         raise EvaluatorError(_explained(address, error)) from error
 
 
-def _explained(address: str, error: Exception) -> str:
+def _explained(address: str, error: Exception, *, reached: bool = False) -> str:
     text = " ".join(str(error).split())
     if "ersion mismatch" in text:
         return (
@@ -194,6 +194,11 @@ def _explained(address: str, error: Exception) -> str:
         return (
             f"the Ray cluster at {address} does not accept our token: set RAY_AUTH_MODE=token, and put the head's "
             "~/.ray/auth_token here"
+        )
+    if reached:
+        return (
+            f"something listens at {address}, and no Ray cluster lets us in ({text[:200]}): is it the head's port "
+            "(6379), and the token the head's (RAY_AUTH_MODE=token, ~/.ray/auth_token)?"
         )
     if address == "auto":
         return f"no Ray cluster runs on this machine: `ray start --head`, or name one (--ray-address, {ADDRESS})"

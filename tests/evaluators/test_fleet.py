@@ -199,6 +199,7 @@ def test_a_program_is_built_once_for_all_devices() -> None:
     assert builds.built("r", build).data == b"so", "a failure of our own is not kept"
 
 
+@pytest.mark.heavy
 def test_two_real_evaluators_share_what_was_built(make, cpp, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     builds = Builds()
     one, two = (make({"lease": tmp_path / name}) for name in "ab")

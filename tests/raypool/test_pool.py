@@ -72,6 +72,8 @@ def test_what_keeps_the_cluster_from_being_used_is_said_in_one_sentence(monkeypa
     assert "Ray: 2.59.0" in opening(monkeypatch, "head:6379", RuntimeError(text))
     no_token = RuntimeError("InvalidAuthToken: token is missing")
     assert "put the head's ~/.ray/auth_token here" in opening(monkeypatch, "head:6379", no_token)
+    refused = ConnectionError("Failed to connect to Ray cluster")
+    assert "and the token the head's" in opening(monkeypatch, "head:6379", refused)
     none = ConnectionError("Could not find any running Ray instance")
     assert "no Ray cluster runs on this machine: `ray start --head`" in opening(monkeypatch, "auto", none)
 
