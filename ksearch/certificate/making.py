@@ -125,7 +125,7 @@ def _result(setup: Setup, taken: Taken) -> Body:
         "program": done.program_id, "verdict": str(done.verdict), "reason": done.reason, "stage": done.stage,
         "log": done.log, "flags": list(done.flags), "confirmed": done.confirmed,
         "unseen_shapes": confirmation.get("unseen", []),
-        **_figures(setup.spec, taken),
+        **_figures(setup, taken),
         "build_command": list(build.get("command", [])), "library_sha256": build.get("library_sha256"),
         "sandbox_level": sandbox.get("level", ""), "sandbox_rungs": list(sandbox.get("rungs", [])),
         "seeds": {"first": record.get("seeds", {}), "confirmation": confirmation.get("seeds", {})},
@@ -133,14 +133,14 @@ def _result(setup: Setup, taken: Taken) -> Body:
     }  # fmt: skip
 
 
-def _figures(spec: TaskSpec, taken: Taken) -> Body:
+def _figures(setup: Setup, taken: Taken) -> Body:
     """All numbers of a passing program follow from its samples; a failing one has none."""
-    done = taken.evaluation
+    done, spec = taken.evaluation, setup.spec
     if done.speedup is None:
         workloads = [_failed(spec, w) for w in done.workloads]
         return {"latency_ms": None, "speedup": None, "against": {}, "workloads": workloads}
     tracks = taken.record["timing"][-1]["workloads"]
-    lanes = {name: _lanes(track["samples_ns"]) for name, track in tracks.items()}
+    lanes = {name: _lanes(track["samples_ns"], [p.id for p in setup.against]) for name, track in tracks.items()}
     total, each = over(lanes, 1, spec.mean)
     others = [lane["program"] for lane in next(iter(lanes.values()))[2:]]
     beside = {id: over(lanes, 2 + i, spec.mean) for i, id in enumerate(others)}
@@ -155,7 +155,9 @@ def _figures(spec: TaskSpec, taken: Taken) -> Body:
     }  # fmt: skip
 
 
-def _lanes(samples: Sequence[Mapping[str, Any]]) -> list[Body]:
+def _lanes(samples: Sequence[Mapping[str, Any]], against: Sequence[str]) -> list[Body]:
+    """Candidate, baseline, and the programs of the certificate; not the control that does nothing, which bounds Python
+    programs."""
     roles = ("candidate", "baseline")
     return [
         {
@@ -164,6 +166,7 @@ def _lanes(samples: Sequence[Mapping[str, Any]]) -> list[Body]:
             "turns": [[ns / 1e6 for ns in turn] for turn in one["turns"]],
         }
         for i, one in enumerate(samples)
+        if i < 2 or one["program"] in against
     ]
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from ksearch.certificate import check, seal
 from ksearch.errors import BadInput, TaskError
-from ksearch.tasks import Task, load_task
+from ksearch.tasks import Task, init_task, load_task
 from ksearch.types import Program
-from ksearch.verify import Verified, check_task, overlap, repeat
+from ksearch.verify import Verified, check_task, overlap, repeat, verify
 from tests.cli.shell import shell_in
 from tests.verify.conftest import QUICK, write
 from tests.verify.test_certificate import invent
@@ -51,6 +51,20 @@ def test_a_wrong_program_fails_with_workload_and_reason_and_still_gets_a_certifi
     # The certificate is sound, whatever it says about the program.
     assert "WHOLE AND CONSISTENT" in shell("check-certificate", "c.json")
     assert "REFUSED" in shell("check-certificate", write(tmp_path / "d.json", seal(body)[:-2] + b" }"), code=1)
+
+
+def test_a_python_program_gets_a_certificate_without_the_control_that_is_timed_beside_it(
+    task: Task, tmp_path: Path
+) -> None:
+    python = init_task(tmp_path / "example", language="python")
+    text = (task.folder / "task.toml").read_text()
+    text = text.replace('["cpp"]', '["python"]').replace('"cpp"', '"python"').replace("baseline.cpp", "baseline.py")
+    (python.folder / "task.toml").write_text(text)
+    python = load_task(python.folder)
+    done = verify(python, [python.baseline], (), QUICK)
+    (result,) = done.body["results"]
+    for row in result["workloads"]:
+        assert [lane["role"] for lane in row["lanes"]] == (["candidate", "baseline"] if row["lanes"] else [])
 
 
 def test_the_same_figures_agree_and_invented_ones_do_not(golden: Verified, task: Task) -> None:
