@@ -22,6 +22,7 @@ from ksearch.prompts.treelines import (
     open_details,
     open_line,
     outcome,
+    plans_elsewhere,
     within,
 )
 from ksearch.prompts.view import PromptView
@@ -110,8 +111,8 @@ def _frontier(template: Template, groups: Grouped) -> Section:
 
 
 def _active(template: Template, view: PromptView, groups: Grouped) -> Section:
-    least = "\n".join(active_line(view.state, n) for n in groups.active)
-    return common.section(template, "active", least=least)
+    lines = [*(active_line(view.state, n) for n in groups.active), *plans_elsewhere(view.state, view.request)]
+    return common.section(template, "active", least="\n".join(lines))
 
 
 def _waiting(template: Template, groups: Grouped) -> Section:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ksearch import tree as trees
 from ksearch.prompts.text import cell, one_line, plural, quoted, ratio, score, times
+from ksearch.protocol import Kind, Request
 from ksearch.state import State
 from ksearch.types import Node, NodeStatus, Tree
 
@@ -43,6 +44,13 @@ def open_details(node: Node) -> str:
 def active_line(state: State, node: Node) -> str:
     cycle = state.cycles.get(node.id)
     return _line(node, ["being worked on", plural(len(cycle.attempts) if cycle else 0, "attempt"), *_intent(node)])
+
+
+def plans_elsewhere(state: State, request: Request) -> list[str]:
+    """What other planners are asked about at this moment, where several are at work."""
+    out = [p.request for p in state.pending.values() if p.lease and p.request.kind is Kind.PLAN]
+    ids = [r.node_id for r in out if r.id != request.id]
+    return [f"- another plan is being made now, after {id}: leave to it what follows from {id}" for id in ids]
 
 
 def closed_line(node: Node, best_id: str | None) -> str:

@@ -10,6 +10,7 @@ from ksearch.errors import PromptTooLong
 from ksearch.prompts import PromptView, render_plan
 from ksearch.protocol import Budget, Kind, SearchConfig
 from ksearch.replies import parse_plan, plan_form
+from ksearch.state import Pending
 from ksearch.types import Action, Insert, Verdict
 from tests.prompts.scripted import Run, first_cycle, vectorise
 
@@ -88,6 +89,17 @@ def test_active_and_waiting_actions_are_shown_so_that_no_twins_are_proposed() ->
     text = text_of(view)
     assert '- n1 "Vectorise the exponential" under root: being worked on, 1 attempt' in text
     assert '# Waiting for their parents\n\n- n2 "Later step" under n1: V 0.50' in text
+
+
+def test_plans_that_others_are_making_are_shown_so_that_no_twins_are_proposed() -> None:
+    run = short_search_before_the_last_plan()
+    request, state = run.view(Kind.PLAN).request, run.state
+    lease = next(e for e in run.log if isinstance(e, ev.Leased))
+    other = replace(request, id="r999", node_id="n2")
+    pending = {**state.pending, other.id: Pending(other, state.tree, replace(lease, request_id=other.id))}
+    alone, beside = (replace(run.view(Kind.PLAN), state=replace(state, pending=p)) for p in (state.pending, pending))
+    assert "another plan" not in text_of(alone)
+    assert "# Active now: propose no twin of these\n\n- another plan is being made now, after n2" in text_of(beside)
 
 
 def test_stable_parts_come_first_and_stay_the_same_from_call_to_call() -> None:
