@@ -6,10 +6,12 @@ import importlib.util
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ksearch.evaluators.local import LocalEvaluator
@@ -159,3 +161,24 @@ def test_a_model_with_more_weights_than_a_call_can_take_loads_and_says_so(tmp_pa
     report = lint(load_task(foreign.place(place, "cpu")))
     assert report.ok
     assert any("Too many arrays for a CPU: 61 inputs" in row.detail for row in report.rows)
+
+
+def test_references_may_be_asked_by_several_threads_at_once(examples: Path) -> None:
+    """The oracle does that for large inputs; modules and the global generator are shared."""
+    folder = foreign.place(examples / "kernelbench/level3_small_mixer.py", "cpu")
+    sys.path[:0] = [str(folder)]
+    try:
+        module = _imported(folder / "reference.py")
+    finally:
+        sys.path.pop(0)
+
+    def drawn(seed: int) -> tuple[Any, Any]:
+        inputs = module.inputs({}, np.random.default_rng(seed))
+        return inputs, module.reference({k: v.copy() for k, v in inputs.items()}, {})
+
+    alone = [drawn(seed) for seed in range(12)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(drawn, range(12)))
+    for (one, first), (other, second) in zip(alone, together, strict=True):
+        assert all(np.array_equal(one[k], other[k]) for k in one)
+        assert all(np.allclose(first[k], second[k], rtol=1e-4, atol=1e-5) for k in first)

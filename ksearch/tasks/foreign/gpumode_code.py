@@ -34,8 +34,8 @@ def _data(axes, seed):
     given = {{k: CODES[k][v - 1] if k in CODES else v for k, v in axes.items() if k != "problem"}}
     if "seed" in inspect.signature(generate_input).parameters:
         given["seed"] = seed % (1 << 31)
-    torch.manual_seed(seed)
     with bridge.placed(DEVICE):
+        torch.manual_seed(seed)
         return generate_input(**given)
 
 

@@ -190,8 +190,8 @@ import torch
 {common}
 
 def inputs(axes, rng):
-    torch.manual_seed(bridge.seed_of(rng))
     with bridge.placed(DEVICE):
+        torch.manual_seed(bridge.seed_of(rng))
         data = [value for value in get_inputs() if isinstance(value, torch.Tensor)]
         state = bridge.weights(Model(*get_init_inputs()), list(STATE)) if STATE else []
     names = [*ARGUMENTS, *(name for name, _ in STATE.values())]

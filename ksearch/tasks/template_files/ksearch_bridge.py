@@ -7,6 +7,7 @@ values of the narrow type. On a GPU it gets torch tensors as they are.
 from __future__ import annotations
 
 import math
+import threading
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,6 +53,9 @@ def rounded(value: torch.Tensor, dtype: str) -> torch.Tensor:
     return value.to(kind)
 
 
+_TURN = threading.RLock()  # inputs are drawn in several threads
+
+
 class _OnCpu(TorchFunctionMode):
     """Code that says device="cuda", run where there is none: the tensors are made on the CPU instead."""
 
@@ -72,7 +76,16 @@ def _is_cuda(device: Any) -> bool:
 
 @contextmanager
 def placed(device: str):
-    """Where the original code makes its tensors, whatever it says itself."""
+    """Where the original code makes its tensors, whatever it says itself.
+
+    One thread at a time: the global generator, modules whose weights are swapped, and what is replaced are shared.
+    """
+    with _TURN, _placed(device):
+        yield
+
+
+@contextmanager
+def _placed(device: str):
     if device == "cuda":
         with torch.no_grad(), torch.device("cuda"):
             yield
