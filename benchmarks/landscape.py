@@ -14,7 +14,6 @@ import math
 import random
 import re
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +22,8 @@ from simulated.ours import EVALUATION_S, MODEL_S, Found, ours
 from simulated.plot import Band, Row, dot_chart, line_chart
 from simulated.rivals import best_of_n, greedy, islands
 from simulated.world import Landscape, Mind, Policy, Task, make_task
+
+from ksearch.service.parallel import shape
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "search-quality.md"
@@ -41,19 +42,16 @@ FAMILIES = {
     "no foresight": Landscape(foresight=0.0),
     "full foresight": Landscape(foresight=1.0),
 }
-# In flight, actions at once, programs at once for each; and evaluations, more than fit into HOURS.
+# Model calls at once, actions at once, programs at once for each; and evaluations: more than fit into HOURS.
 SHAPES = {
     (1, 1, 1): 120,
     (4, 1, 4): 150,
-    (4, 2, 2): 170,
-    (4, 3, 2): 200,
-    (4, 4, 1): 200,
-    (16, 1, 16): 260,
+    (4, *shape(4)): 220,
+    (8, *shape(8)): 350,
     (16, 2, 8): 330,
-    (16, 6, 4): 380,
-    (16, 16, 1): 330,
+    (16, *shape(16)): 380,
 }
-DRAWN = ((1, 1, 1), (4, 1, 4), (4, 3, 2), (16, 2, 8), (16, 6, 4))
+DRAWN = ((1, 1, 1), (4, 1, 4), (4, *shape(4)), (16, 2, 8), (16, *shape(16)))
 
 
 def _ours(weight: int | None) -> Policy:
@@ -96,8 +94,8 @@ def band(name: str, colour: int, xs: Sequence[float], runs: Sequence[Sequence[fl
     return Band(name, colour, xs, middle, low, high)
 
 
-def searches(shape: tuple[int, int, int], evaluations: int, seeds: int) -> list[Found]:
-    parallel, active, width = shape
+def searches(division: tuple[int, int, int], evaluations: int, seeds: int) -> list[Found]:
+    parallel, active, width = division
     found = []
     for seed in range(seeds):
         task, rng = make_task(REFERENCE, seed), random.Random(f"K-Search {seed}")
@@ -152,16 +150,16 @@ def compare_families(seeds: int) -> tuple[str, str]:
 def compare_parallel(seeds: int) -> tuple[str, str, str]:
     grid = [HOURS * i / 100 for i in range(101)]
     by_count, by_time, lines = [], [], [SHAPES_HEAD]
-    for shape, evaluations in SHAPES.items():
-        found = searches(shape, evaluations, seeds)
+    for division, evaluations in SHAPES.items():
+        found = searches(division, evaluations, seeds)
         counted = [[0.0, *f.curve, *[f.curve[-1]] * EVALUATIONS][: EVALUATIONS + 1] for f in found]
         timed = [by_hours(f, grid) for f in found]
-        lines.append(_shape_row(shape, counted, timed, [f.hours[:EVALUATIONS][-1] for f in found]))
-        if shape in DRAWN:
-            name = f"{shape[0]} in flight, {shape[1]} x {shape[2]}"
+        lines.append(_shape_row(division, counted, timed, [f.hours[:EVALUATIONS][-1] for f in found]))
+        if division in DRAWN:
+            name = "{} call{}, {} x {}".format(division[0], "s" * (division[0] > 1), *division[1:])
             by_count.append(band(name, len(by_count), range(EVALUATIONS + 1), counted))
             by_time.append(band(name, len(by_time), grid, timed))
-        print(f"  {shape}", flush=True)
+        print(f"  {division}", flush=True)
     sub = f"Simulated: model {MODEL_S:g} s, evaluation {EVALUATION_S:g} s, one GPU; actions x programs; {seeds} tasks"
     y_label = "best program: speed over the baseline"
     first = line_chart("What concurrency costs", sub, "evaluations (programs measured)", y_label, by_count, 20)
@@ -170,13 +168,13 @@ def compare_parallel(seeds: int) -> tuple[str, str, str]:
 
 
 SHAPES_HEAD = (
-    f"| In flight | Actions at once | Programs at once | Best after {EVALUATIONS} | Hours for {EVALUATIONS} | GPU busy "
+    f"| Calls | Actions | Programs | Best after {EVALUATIONS} | Hours for {EVALUATIONS} | GPU busy "
     f"| Best after {HOURS:g} hour |\n|---|---|---|---|---|---|---|"
 )
 
 
-def _shape_row(shape: Sequence[int], counted: list[list[float]], timed: list[list[float]], ends: list[float]) -> str:
-    cells = list(map(str, shape))
+def _shape_row(division: Sequence[int], counted: list[list[float]], timed: list[list[float]], ends: list[float]) -> str:
+    cells = list(map(str, division))
     for runs in (counted, timed):
         value, low, high = interval([run[-1] for run in runs])
         cells.append(f"{value:.2f} ({low:.2f} to {high:.2f})")
@@ -193,34 +191,42 @@ def put(page: str, name: str, text: str) -> str:
     return new
 
 
-def timed(what: str, work: Callable[[], object]) -> object:
-    print(what, flush=True)
-    start = time.perf_counter()
-    done = work()
-    print(f"  {time.perf_counter() - start:.0f} s", flush=True)
-    return done
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=200, metavar="N", help="tasks of each family (default: 200)")
     parser.add_argument("--write", action="store_true", help="write the plots and tables into docs/")
+    parser.add_argument("--part", choices=PARTS, help="this part only")
     given = parser.parse_args()
     if given.seeds < 2:
         parser.error("--seeds must be at least 2: an interval needs two tasks")
-    start = time.perf_counter()
-    policies = timed("policies on the reference family", lambda: compare_policies(given.seeds))
-    families, table = timed("policies on every family", lambda: compare_families(given.seeds))  # type: ignore[misc]
-    count, hours, shape = timed("1, 4 and 16 in flight", lambda: compare_parallel(given.seeds))  # type: ignore[misc]
-    print(f"\n{table}\n\n{shape}\n\n{given.seeds} tasks of each family in {time.perf_counter() - start:.0f} s")
-    if not given.write:
-        return
-    names = ("policies", "families", "parallel-evaluations", "parallel-hours")
-    for name, svg in zip(names, (policies, families, count, hours), strict=True):
-        (DOCS / "images" / f"landscape-{name}.svg").write_text(str(svg), encoding="utf-8")
-    page = put(PAGE.read_text(encoding="utf-8"), "families", str(table))
-    PAGE.write_text(put(page, "shapes", str(shape)), encoding="utf-8")
-    print(f"written: {PAGE} and docs/images/landscape-*.svg", file=sys.stderr)
+    for name in [given.part] if given.part else PARTS:
+        print(f"{name}, {given.seeds} tasks of each family", flush=True)
+        start = time.perf_counter()
+        plots, table = PARTS[name](given.seeds)
+        print(f"{table}\n  {time.perf_counter() - start:.0f} s", flush=True)
+        if given.write:
+            for plot, svg in plots.items():
+                (DOCS / "images" / f"landscape-{plot}.svg").write_text(svg, encoding="utf-8")
+            if table:
+                PAGE.write_text(put(PAGE.read_text(encoding="utf-8"), name, table), encoding="utf-8")
+
+
+def _policies(seeds: int) -> Part:
+    return {"policies": compare_policies(seeds)}, ""
+
+
+def _families(seeds: int) -> Part:
+    svg, table = compare_families(seeds)
+    return {"families": svg}, table
+
+
+def _parallel(seeds: int) -> Part:
+    evaluations, hours, table = compare_parallel(seeds)
+    return {"parallel-evaluations": evaluations, "parallel-hours": hours}, table
+
+
+Part = tuple[dict[str, str], str]  # plots by name, a table
+PARTS: dict[str, Callable[[int], Part]] = {"policies": _policies, "families": _families, "parallel": _parallel}
 
 
 if __name__ == "__main__":

@@ -12,12 +12,13 @@ from ksearch import events as ev
 from ksearch import search
 from ksearch import tree as trees
 from ksearch.fold import fold
-from ksearch.protocol import Budget, Holder, Kind, Plan, Reply, Request, SearchConfig
+from ksearch.protocol import Budget, Done, Holder, Kind, Plan, Reply, Request, SearchConfig, Wait
 from ksearch.state import State
 from ksearch.types import Action, Evaluation, Insert, Node, NodeStatus, Program, Ratio, TreeEdit, Update, Verdict
 from simulated.world import HALF_WIDTH, NOISE, Mind, Solution, Task, Writer, hesitation
 
 MODEL_S, EVALUATION_S = 60.0, 10.0  # one model call, however many are made at once; one evaluation, one at a time
+BENCHES = 3  # programs at the evaluator: one is timed, two are built or wait
 FOREVER_S = 1e12
 ME = Holder("simulated")
 
@@ -39,7 +40,7 @@ class Simulation:
     mind: Mind
     config: SearchConfig
     rng: random.Random
-    parallel: int = 1  # requests in flight
+    parallel: int = 1  # model calls at once; beside them, programs are measured one at a time. 1: one thing at a time
 
     state: State = field(default_factory=State)
     now: float = 0.0
@@ -52,7 +53,7 @@ class Simulation:
         out: list[tuple[float, int, Request, Reply]] = []
         number = 0
         while True:
-            while len(out) < self.parallel and isinstance(request := search.ask(self.state, self.now), Request):
+            while isinstance(request := self._ask([r.kind for _, _, r, _ in out]), Request):
                 self.state = fold(search.lease(self.state, request, ME, self.now, FOREVER_S), self.state)
                 heapq.heappush(out, (self._ends(request), number, request, self._reply(request)))
                 number += 1
@@ -61,6 +62,15 @@ class Simulation:
                 return Found(self.found.curve, self.found.hours, busy)
             self.now, _, request, reply = heapq.heappop(out)
             self._tell(request, reply)
+
+    def _ask(self, out: list[Kind]) -> Request | Wait | Done:
+        """What can be handed out while these are out, as `ksearch.drivers.workers` does it for one GPU."""
+        benches = out.count(Kind.EVALUATE)
+        if self.parallel == 1:
+            return search.ask(self.state, self.now) if not out else Wait("out")
+        kinds = {Kind.PLAN, Kind.WRITE} if len(out) - benches < self.parallel else set()
+        kinds |= {Kind.EVALUATE} if benches < BENCHES else set()
+        return search.ask(self.state, self.now, frozenset(kinds)) if kinds else Wait("out")
 
     def _ends(self, request: Request) -> float:
         if request.kind is not Kind.EVALUATE:
@@ -159,6 +169,6 @@ def ours(
     width: int = 1,
     passing_weight: int | None = None,
 ) -> Found:
-    """K-Search with the product's own defaults; `parallel` requests in flight."""
+    """K-Search with the product's own defaults; `parallel` model calls at once."""
     config = SearchConfig(Budget(evaluations), max_active=max_active, width=width, passing_weight=passing_weight)
     return Simulation(task, mind, config, rng, parallel).run()
