@@ -50,7 +50,7 @@ def render(run: Run, state: State, request: Request, setting: Setting) -> Prompt
         plan_form() if plan else program_form(language, task.spec.entry_point),
         lambda program_id: _source(run, program_id),
         reference=task.reference_source,
-        hardware=_sheet(task, machine),
+        hardware=_sheet(task, machine, _measured_on(state)),
         limits=machine.limits if machine else None,
         guide="" if plan else _guides(task, (config.language,) if config.language else tuple(task.spec.languages)),
         language=config.language or "",
@@ -67,20 +67,28 @@ def _source(run: Run, program_id: str) -> Program | None:
         return None
 
 
-def _sheet(task: Task, machine: Machine | None) -> str:
+def _measured_on(state: State) -> str:
+    """The device that the newest result names: of a run whose programs are measured elsewhere, all that is known."""
+    return next((done.device for done in reversed(tuple(state.evaluations.values())) if done.device), "")
+
+
+def _sheet(task: Task, machine: Machine | None, seen: str) -> str:
     """What was measured, then what is known: the task's own word where it has one, else public facts."""
-    measured = machine.sheet() if machine else _hardware(task.spec.threads)
+    if machine:
+        measured, known = machine.sheet(), machine.known()
+    elif task.spec.device == "cuda":
+        gpu = seen or next((gpu["name"] for gpu in nvml.gpus()), "")
+        measured = f"GPU: {gpu}" if gpu else "A GPU of another machine: the first results will name its model."
+        known = gpu_facts(gpu) if gpu else ""
+    else:
+        measured, known = _hardware(task.spec.threads), _known()
     if own := task.guides.get(HARDWARE):
         known = relevant(own.read_text(encoding="utf-8"), _about(task))
-    else:
-        known = machine.known() if machine else _known(task.spec.device)
     return "\n\n".join(part for part in (measured, known.strip()) if part)
 
 
 @cache
-def _known(device: str) -> str:
-    if device == "cuda":
-        return next((gpu_facts(gpu["name"]) for gpu in nvml.gpus()), "")
+def _known() -> str:
     here = read_hardware()
     return cpu_facts(here.model, here.simd)
 

@@ -15,7 +15,7 @@ from ksearch.protocol import Plan, Request
 from ksearch.run import Run
 from ksearch.service.beginning import begin, setting
 from ksearch.service.machine import machine_of
-from ksearch.service.prompting import render
+from ksearch.service.prompting import _sheet, render
 from ksearch.store import open_store
 from ksearch.tasks import find_task
 from ksearch.types import Action, Insert
@@ -156,3 +156,12 @@ def test_a_task_may_put_its_own_words_in_place_of_the_public_facts(tmp_path: Pat
 def _folder(parent: Path, name: str) -> Path:
     (parent / name).mkdir()
     return parent / name
+
+
+def test_what_is_measured_elsewhere_is_told_by_the_results_and_never_by_this_machine() -> None:
+    task = find_task("trimul_gpu")
+    first = _sheet(task, None, "")
+    assert "CPU" not in first
+    later = _sheet(task, None, "NVIDIA H200")
+    assert later.startswith("GPU: NVIDIA H200")
+    assert "wgmma" in later
