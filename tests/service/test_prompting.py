@@ -17,7 +17,7 @@ from ksearch.service.beginning import begin, setting
 from ksearch.service.machine import machine_of
 from ksearch.service.prompting import _sheet, render
 from ksearch.store import open_store
-from ksearch.tasks import find_task
+from ksearch.tasks import find_task, load_task
 from ksearch.types import Action, Insert
 
 FACTS: dict[str, Any] = {
@@ -159,7 +159,7 @@ def _folder(parent: Path, name: str) -> Path:
 
 
 def test_what_is_measured_elsewhere_is_told_by_the_results_and_never_by_this_machine() -> None:
-    task = find_task("trimul_gpu")
+    task = load_task(find_task("trimul_gpu"))
     first = _sheet(task, None, "")
     assert "CPU" not in first
     later = _sheet(task, None, "NVIDIA H200")
