@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from ksearch.store import Store
 
 NameOption = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Of the run. Default: TASK-1, -2, ...")]
-TaskOption = Annotated[str | None, typer.Option("--task", metavar="NAME|FOLDER", help="A bundled task, or a folder.")]
+TaskOption = Annotated[
+    str | None,
+    typer.Option("--task", metavar="NAME|PATH", help="A bundled task, a folder, or a task in another format."),
+]
 Evaluations = Annotated[int | None, typer.Option(min=0, help="Budget: programs measured. Default: 120.")]
 Attempts = Annotated[int | None, typer.Option(min=0, help="Budget: programs written. Default: 3 per evaluation.")]
 Tokens = Annotated[int | None, typer.Option(min=0, help="Budget: tokens of all model calls.")]
@@ -101,6 +104,7 @@ def new(
     """
     flags = _flags(locals())
     from ksearch.cli.opening import opened
+    from ksearch.service.preflight import preflight
 
     loaded = load(flags, config)
     with opened(store) as opened_store:
@@ -109,6 +113,7 @@ def new(
             opt.print_json({"run": found.id, "store": str(opened_store.name)})
             return
         print(f"run {found.id} is begun: {found.state.config.budget.evaluations} evaluations")
+        say(preflight(loaded.config))
         say(f"go on with: ksearch ask {found.id}")
 
 
@@ -119,11 +124,12 @@ def _flags(given: dict[str, Any]) -> dict[str, Any]:
 
 def load(flags: dict[str, Any], file: str | None) -> Loaded:
     from ksearch import config
+    from ksearch.service.preflight import with_reserve
 
     loaded = config.load(flags, file=file)
     for note in loaded.notes:
         say(f"note: {note}")
-    return loaded
+    return with_reserve(loaded)
 
 
 def begin(store: Store, name: str | None, loaded: Loaded) -> Run:

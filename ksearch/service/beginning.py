@@ -16,6 +16,7 @@ from ksearch.errors import BadInput, StoreError, TaskError
 from ksearch.events import AnyEvent, RunStarted
 from ksearch.run import Run
 from ksearch.service.machine import KEY as MACHINE
+from ksearch.service.preflight import with_reserve
 from ksearch.state import State
 from ksearch.store import Store
 from ksearch.tasks import Task, load_task
@@ -54,6 +55,7 @@ def begin(
         TaskError: the task cannot be used.
         StoreError: the name is taken or cannot be used.
     """
+    loaded = with_reserve(loaded)
     task = load_task(loaded.config.task) if loaded.config.task else None
     context = {"version": ksearch.__version__, **(extra or {}), **loaded.context()}
     if task:

@@ -52,7 +52,7 @@ def test_cost_tells_money_by_role_model_and_action_and_for_each_doubling(shell: 
     }
     assert told["models"]["ann-1"]["per_doubling_usd"] > 0
     assert told["actions"][0]["evaluations"] == 6
-    assert "75% of the prompts from a cache" in shell("status", "a")
+    assert "75% of the prompts from a cache" in " ".join(shell("status", "a").split())
     assert shell.json("status", "a")["cached_tokens"] == 5250
 
 

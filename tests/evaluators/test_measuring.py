@@ -162,7 +162,7 @@ def test_more_threads_where_the_task_grants_them(make: Make, cpp: Cpp) -> None:
 
 BAD_TASKS = {  # name: (reference.py, part of the message)
     "no such function": ("def inputs(axes, rng): return {}\n", "no function 'reference'"),
-    "does not import": ("import nothing_like_it\n", "ModuleNotFoundError"),
+    "does not import": ("import nothing_like_it\n", "No module named 'nothing_like_it'. `pip install nothing_like_it`"),
     "inputs raise": (
         "def inputs(axes, rng): return {'x': axes['q']}\ndef reference(i, a): pass\n",
         "inputs() raised KeyError: 'q' (reference.py:1)",

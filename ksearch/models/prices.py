@@ -1,0 +1,38 @@
+"""What a call to a model would cost, before it is made: by the price that the user states, else by the price list."""
+
+from __future__ import annotations
+
+from ksearch.models.base import Price
+from ksearch.models.providers import PROVIDERS
+
+# Names of the price list, where they are not ours.
+_LISTED = {"openai-chat": "openai", "xai": "x-ai"}
+
+
+def price_of_call(
+    spec: str, tokens_in: int, tokens_out: int, stated: Price | None = None, base_url: str | None = None
+) -> float | None:
+    """US dollars of one call with nothing read from a cache, and all of it written there where that costs more.
+
+    None: the price is unknown. So it is of commands and of any server that is not the provider's own.
+    """
+    if stated is not None:
+        return stated.usd(tokens_in, tokens_out, 0)
+    provider, _, name = spec.partition(":")
+    if provider not in PROVIDERS or not name:
+        return None
+    if base_url and base_url.rstrip("/") != PROVIDERS[provider].base_url:
+        return None
+    try:
+        from genai_prices import Usage, calc_price
+    except ImportError:  # a part of the extra "models": without it no call can be made either
+        return None
+    ways = [
+        Usage(input_tokens=tokens_in, output_tokens=tokens_out),
+        Usage(input_tokens=tokens_in, cache_write_tokens=tokens_in, output_tokens=tokens_out),
+    ]
+    try:
+        found = [calc_price(way, name, provider_id=_LISTED.get(provider, provider)).total_price for way in ways]
+    except (LookupError, ValueError, AssertionError):
+        return None
+    return float(max(found))
