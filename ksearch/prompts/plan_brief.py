@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ksearch.prompts import common, taskparts
 from ksearch.prompts.fit import Prompt, Section, fit
+from ksearch.prompts.guides import headlines
 from ksearch.prompts.template import Template, load
 from ksearch.prompts.text import one_line, quoted, ratio
 from ksearch.prompts.treelines import grouped, within
@@ -41,6 +42,7 @@ def render_brief_plan(view: PromptView, max_tokens: int) -> Prompt:
         common.fixed(
             template, "form", stable=True, max_new_nodes=view.state.config.max_new_nodes, parents=_parents(view)
         ),
+        common.section(template, "means", least="\n".join(f"- {m}" for m in headlines(view.guide)), stable=True),
         common.section(template, "closed", grow=tried if groups.closed else None, share=0.4, priority=1),
         common.section(template, "frontier", least="\n".join(_planned(n) for n in (*groups.active, *groups.frontier))),
         common.section(template, "best", grow=source, share=0.6, priority=2, what=what),

@@ -238,14 +238,21 @@ def _render_brief(view: PromptView, max_tokens: int) -> Prompt:
             threads=taskparts.threads(task),
             forbidden=taskparts.forbidden(task.forbid),
         ),
+        _guide(template, view),
         common.fixed(template, "form", stable=True, body=view.reply_form.strip()),
         common.section(template, "base", least=common.sources(program) if program else "", what=what),
         _brief_last(template, view),
         common.section(template, "action", least=intent),
-        common.fixed(template, "now", language=taskparts.language_name(language)),
+        common.fixed(template, "now", language=taskparts.language_name(language), why=_brief_goal(view)),
     ]
     system = template.fill("system", language=taskparts.language_name(language))
     return fit(system, sections, max_tokens, "writer's brief prompt")
+
+
+def _brief_goal(view: PromptView) -> str:
+    """A word on a last attempt that was right and still no gain; of a fault its section tells."""
+    right = [a.judged for _, a in _done(view)[-1:] if a.verdict is Verdict.PASSED and a.judged]
+    return "Your last try was right, but not faster." if right and not right[0].improved else ""
 
 
 def _brief_last(template: Template, view: PromptView) -> Section:

@@ -55,8 +55,15 @@ FILE: {file}
 ```
 """
 
+_BRIEF_PROGRAM_FORM = """\
+Answer with one complete program in one block:
+```{tag}
+{example}```
+"""
+
 _EXAMPLES = {
-    "c": 'extern "C" void {symbol}(/* parameters as asked for */) {{\n  // ...\n}}\n',
+    "c": "#include <cmath>\n#include <cstdint>\n\n"
+    'extern "C" void {symbol}(/* parameters as asked for */) {{\n  // ...\n}}\n',
     "python": "def {symbol}():  # parameters as asked for\n    ...\n",
 }
 
@@ -71,12 +78,17 @@ def program_example(language: str, symbol: str) -> str:
     return _EXAMPLES[LANGUAGES[language].family].format(symbol=symbol)
 
 
-def program_form(language: str, entry_point: str) -> str:
-    """What a writer is told about the form of its reply. `entry_point` is "run" or "kernel.cpp::run"."""
+def program_form(language: str, entry_point: str, *, brief: bool = False) -> str:
+    """What a writer is told about the form of its reply. `entry_point` is "run" or "kernel.cpp::run".
+
+    Args:
+        brief: the short form, for small local models: one block, and no word of several files.
+    """
     known = LANGUAGES[language]
     file, _, symbol = entry_point.rpartition("::")
     example = program_example(language, symbol)
-    return _PROGRAM_FORM.format(tag=known.tag, example=example, symbol=symbol, file=file or known.file)
+    form = _BRIEF_PROGRAM_FORM if brief else _PROGRAM_FORM
+    return form.format(tag=known.tag, example=example, symbol=symbol, file=file or known.file)
 
 
 def render_program(program: Program) -> str:

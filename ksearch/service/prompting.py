@@ -41,23 +41,24 @@ def render(run: Run, state: State, request: Request, setting: Setting) -> Prompt
         return None
     task, config = setting.task, setting.config
     language = config.language or task.spec.languages[0]
-    plan, machine = request.kind is Kind.PLAN, machine_of(state.context)
+    plan, brief, machine = request.kind is Kind.PLAN, config.brief_prompts, machine_of(state.context)
+    languages = (config.language,) if config.language else tuple(task.spec.languages)
     view = PromptView.gather(
         request,
         state,
         log_of(run),
         task.spec,
-        plan_form() if plan else program_form(language, task.spec.entry_point),
+        plan_form() if plan else program_form(language, task.spec.entry_point, brief=brief),
         lambda program_id: _source(run, program_id),
         reference=task.reference_source,
         hardware=_sheet(task, machine, _measured_on(state)),
         limits=machine.limits if machine else None,
-        guide="" if plan else _guides(task, (config.language,) if config.language else tuple(task.spec.languages)),
+        guide=_guides(task, languages, brief) if brief or not plan else "",
         language=config.language or "",
     )
     if plan:
-        return render_plan(view, config.prompt_tokens, brief=config.brief_prompts)
-    return render_write(view, config.prompt_tokens, brief=config.brief_prompts)
+        return render_plan(view, config.prompt_tokens, brief=brief)
+    return render_write(view, config.prompt_tokens, brief=brief)
 
 
 def _source(run: Run, program_id: str) -> Program | None:
@@ -93,17 +94,17 @@ def _known() -> str:
     return cpu_facts(here.model, here.simd)
 
 
-def _guides(task: Task, languages: tuple[str, ...]) -> str:
+def _guides(task: Task, languages: tuple[str, ...], brief: bool) -> str:
     """Of the usual language; on a GPU of all that a writer may choose from, the usual one first."""
-    wanted = languages if task.spec.device == "cuda" else languages[:1]
-    return "\n\n".join(dict.fromkeys(text for language in wanted if (text := _guide(task, language).strip())))
+    wanted = languages if task.spec.device == "cuda" and not brief else languages[:1]
+    return "\n\n".join(dict.fromkeys(text for language in wanted if (text := _guide(task, language, brief).strip())))
 
 
-def _guide(task: Task, language: str) -> str:
+def _guide(task: Task, language: str, brief: bool) -> str:
     """The task's own guide where it has one, else the general one, without sections that the task has no use for."""
     if own := task.guides.get(language):
         return relevant(own.read_text(encoding="utf-8"), _about(task))
-    return guide(language, _about(task), task.spec.device)
+    return guide(language, _about(task), task.spec.device, brief=brief)
 
 
 def _about(task: Task) -> str:

@@ -110,17 +110,27 @@ def test_mutable_inputs_are_named() -> None:
 def test_the_brief_form_is_short_and_still_complete() -> None:
     run = started()
     run.write("with a fault", (Verdict.COMPILE_ERROR, "kernel.cpp:12:5: error: 'm'", LOG))
-    view = run.view(Kind.WRITE, guide=guide("cpp"), reply_form=program_form("cpp", "run"))
-    brief, whole = render_write(view, brief=True), render_write(view)
-    assert brief.tokens < whole.tokens / 4
+    whole = render_write(run.view(Kind.WRITE, guide=guide("cpp"), reply_form=program_form("cpp", "run")))
+    short = {"guide": guide("cpp", "softmax", brief=True), "reply_form": program_form("cpp", "run", brief=True)}
+    brief = render_write(run.view(Kind.WRITE, **short), brief=True)
+    assert brief.tokens < whole.tokens / 2
     for wanted in (
         "int64_t cols);",
         "BASELINE SOURCE",
         "Vectorise the exponential",
         "error: 'm'",
         "Only one code block",
+        "float fast_exp(float x)",
     ):
         assert wanted in brief.text
+    assert "not faster" not in brief.text
+
+
+def test_the_brief_form_says_that_a_right_program_was_no_gain() -> None:
+    run = started()
+    run.write("first", 3.0)
+    run.write("second", 2.0)
+    assert "Your last try was right, but not faster." in render_write(run.view(Kind.WRITE), brief=True).text
 
 
 def test_the_base_program_is_never_cut() -> None:

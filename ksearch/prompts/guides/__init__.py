@@ -10,19 +10,21 @@ from functools import cache
 from importlib import resources
 
 _FILES = {"cpp": "cpp.md", "python": "python_numpy.md", "triton": "triton.md", "cuda": "cuda.md"}
+_BRIEF = {"cpp": "cpp_brief.md"}  # for small models: helpers to copy, each under a line that a planner is shown
 _ON_A_GPU = {"python": "python_torch.md"}  # where a language means something else there
 _PASSAGE = re.compile(r"^<!-- if: ([^\n]*?) -->\n(.*?)^<!-- end -->\n+", re.MULTILINE | re.DOTALL)
 
 
-def guide(language: str, about: str | None = None, device: str = "cpu") -> str:
+def guide(language: str, about: str | None = None, device: str = "cpu", *, brief: bool = False) -> str:
     """The guide for a language, or nothing where there is none yet.
 
     Args:
         about: description and reference of the task; None: whole, with every passage.
         device: that programs run on; "cuda": a Python program gets torch tensors.
+        brief: the short form, for small local models; nothing where a language has none.
     """
     name = _ON_A_GPU.get(language) if device == "cuda" else None
-    name = name or _FILES.get(language)
+    name = _BRIEF.get(language) if brief else name or _FILES.get(language)
     return relevant(_text(name), about) if name else ""
 
 
@@ -35,6 +37,11 @@ def relevant(text: str, about: str | None) -> str:
         return f"{match[2].rstrip()}\n\n" if wanted else ""
 
     return _PASSAGE.sub(keep, f"{text.rstrip()}\n")
+
+
+def headlines(text: str) -> list[str]:
+    """What stands in bold in a line of its own: the means that a guide has to offer."""
+    return re.findall(r"^\*\*([^*\n]+)\*\*$", text, re.MULTILINE)
 
 
 @cache
