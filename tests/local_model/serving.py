@@ -40,6 +40,7 @@ def main(model: str, context: str, threads: str) -> None:
 
     order = xllamacpp.CommonParams()
     order.model.path, order.n_ctx, order.n_parallel = model, int(context), 1
+    order.model_alias = {Path(model).stem}  # else replies, and the log, name it by its path on this machine
     order.cpuparams.n_threads = order.cpuparams_batch.n_threads = int(threads)
     server = xllamacpp.Server(order)
     print(server.listening_address, flush=True)
