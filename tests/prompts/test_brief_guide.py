@@ -27,7 +27,7 @@ def pointer(x: np.ndarray) -> object:
 
 def test_its_helpers_compile_without_a_warning_and_compute_what_they_say(tmp_path: Path) -> None:
     blocks = re.findall(r"```cpp\n(.*?)```", guide("cpp", brief=True), re.DOTALL)
-    (tmp_path / "all.cpp").write_text("".join(blocks) + CALLERS)
+    (tmp_path / "all.cpp").write_text("#include <cstdint>\n" + "".join(blocks) + CALLERS)
     order = "g++ -std=c++20 -O3 -march=native -Wall -Wextra -Werror -shared -fPIC all.cpp -o all.so"
     subprocess.run(order.split(), cwd=tmp_path, check=True)
     made = ctypes.CDLL(str(tmp_path / "all.so"))
