@@ -62,7 +62,7 @@ Answer with one complete program in one block:
 """
 
 _EXAMPLES = {
-    "c": "#include <cmath>\n#include <cstdint>\n\n"
+    "c": "#include <cmath>\n#include <cstdint>\n\n// helpers, if any, in full\n\n"
     'extern "C" void {symbol}(/* parameters as asked for */) {{\n  // ...\n}}\n',
     "python": "def {symbol}():  # parameters as asked for\n    ...\n",
 }
