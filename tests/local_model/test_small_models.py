@@ -25,7 +25,9 @@ from tests.local_model.weights import QWEN, SMOLLM, Weights, fetched
 EVALUATIONS = 30
 
 
-def search(weights: Weights, folder: Path, threads: int = 1, **settings: object) -> tuple[int, State, list[AnyEvent]]:
+def search(
+    weights: Weights, folder: Path, name: str, threads: int = 1, **settings: object
+) -> tuple[int, State, list[AnyEvent]]:
     """Exit code, state and log of `ksearch run` as a user would call it."""
     pytest.importorskip("xllamacpp", reason="pip install xllamacpp")
     model = fetched(weights)
@@ -36,12 +38,12 @@ def search(weights: Weights, folder: Path, threads: int = 1, **settings: object)
             "brief_prompts": True, "prompt_tokens": 6000, "record": "transcript.jsonl", **settings,
         }  # fmt: skip
         (folder / "ksearch.toml").write_text("".join(f"{k} = {json.dumps(v)}\n" for k, v in lines.items()))
-        command = [sys.executable, "-m", "ksearch.cli.main", "run", "--name", "small", "--json"]
+        command = [sys.executable, "-m", "ksearch.cli.main", "run", "--name", name, "--json"]
         done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     print(done.stdout[-2000:], done.stderr[-4000:])
     with open_store(str(folder / "runs.db"), readonly=True) as store:
-        run = Run(store, "small")
+        run = Run(store, name)
         return done.returncode, run.state, log_of(run)
 
 
@@ -59,7 +61,7 @@ def accounted(log: list[AnyEvent], folder: Path) -> int:
 @pytest.mark.heavy
 @pytest.mark.timeout(600)
 def test_a_model_that_writes_nonsense_ends_in_a_sound_run(tmp_path: Path) -> None:
-    code, state, log = search(SMOLLM, tmp_path, evaluations=3, attempts=5, stagnation=2, reply_tokens=400)
+    code, state, log = search(SMOLLM, tmp_path, "nonsense", evaluations=3, attempts=5, stagnation=2, reply_tokens=400)
     assert code in (0, 1, 5)
     assert state.ended or code == 1
     assert accounted(log, tmp_path) >= 2
@@ -71,6 +73,7 @@ def test_a_model_for_a_laptop_searches_to_a_passing_program(tmp_path: Path) -> N
     code, state, log = search(
         QWEN,
         tmp_path,
+        "laptop-demo",
         threads=os.cpu_count() or 1,
         evaluations=EVALUATIONS,
         attempts=4 * EVALUATIONS,
