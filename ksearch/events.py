@@ -63,6 +63,8 @@ class Received(Event):
     model: str = ""
     finish: str = ""
     usage: Usage | None = None
+    sent: str = ""  # the parameters as they went over the wire, as JSON; empty where nobody tells
+    notes: tuple[str, ...] = ()  # what is odd: a parameter that was dropped, a count that was not believed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,6 +124,8 @@ class Run:
         model: str = "",
         finish: str = "",
         usage: Usage | None = None,
+        sent: str = "",
+        notes: tuple[str, ...] = (),
     ) -> None:
         """Store a raw reply and settle its cost, before anybody tries to read it."""
 
@@ -131,9 +133,11 @@ class Run:
             if not was_asked(state, request_id):
                 raise InvalidReply(f"no request {request_id!r} was made in run {self.id}")
             paid, sha = cost or Cost(), blob_name(raw)
-            return [
-                ev.Received(at=now, request_id=request_id, raw=sha, cost=paid, model=model, finish=finish, usage=usage)
-            ]
+            came = ev.Received(
+                at=now, request_id=request_id, raw=sha, cost=paid, model=model, finish=finish, usage=usage, sent=sent,
+                notes=notes,
+            )  # fmt: skip
+            return [came]
 
         self._record(decide, [raw])
 

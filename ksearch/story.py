@@ -89,6 +89,7 @@ class _Teller:
     requests: dict[str, Request] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)  # request id or program id -> attempt
     models: dict[str, str] = field(default_factory=dict)
+    asked_with: str = ""  # the parameters of the call told last
     count: int = 0  # attempts in all
     start: int = 0  # attempts before the present cycle
     closed: bool = False
@@ -97,8 +98,8 @@ class _Teller:
         match event:
             case ev.Asked(request=request):
                 self._asked(request)
-            case ev.Received(request_id=id, model=model) if id in self.requests:
-                self.models[id] = model
+            case ev.Received(request_id=id) if id in self.requests:
+                return self._received(event)
             case ev.Planned():
                 return self._planned(event)
             case ev.Submitted() if event.node_id == self.node_id:
@@ -131,11 +132,21 @@ class _Teller:
         author = one_line(event.author, 40)
         return [f"attempt {self.count}: program {event.program_id[:12]} submitted by {author}{made}{members}"]
 
+    def _received(self, event: ev.Received) -> list[str]:
+        """How it was asked, where that is new, and what is odd about it."""
+        self.models[event.request_id] = event.model
+        what = self._what(event.request_id)
+        new, self.asked_with = event.sent != self.asked_with, event.sent or self.asked_with
+        lines = [f"{what}: asked with {one_line(event.sent, 400)}"] if event.sent and new else []
+        return lines + [f"{what}: note: {one_line(note, 300)}" for note in event.notes]
+
+    def _what(self, id: str) -> str:
+        return f"attempt {self.numbers[id]}" if id in self.numbers else f"{self.requests[id].kind} {id}"
+
     def _about_request(self, event: ev.AnyEvent) -> list[str]:
         """Events that only name their request."""
         id = str(getattr(event, "request_id", ""))
-        kind = self.requests[id].kind
-        what = f"attempt {self.numbers[id]}" if id in self.numbers else f"{kind} {id}"
+        what = self._what(id)
         by = f" by {one_line(self.models[id], 60)}" if self.models.get(id) else ""
         match event:
             case ev.Written(program_id=program_id):

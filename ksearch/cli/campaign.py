@@ -148,7 +148,7 @@ def _terms(found: Campaign, wanted: Wanted, tasks: int) -> Terms:
     from ksearch.errors import BadInput
     from ksearch.service.campaigning import with_totals
     from ksearch.service.campaigns import Terms, recorded_terms
-    from ksearch.service.preflight import allows_nothing
+    from ksearch.service.preflight import objection
 
     loaded = s.load(wanted.flags, wanted.config)
     given = {k: getattr(loaded.config, k) for k, v in wanted.flags.items() if v is not None}
@@ -168,7 +168,7 @@ def _terms(found: Campaign, wanted: Wanted, tasks: int) -> Terms:
     terms = with_totals(terms, **wanted.totals)
     config = config.model_copy(update={"evaluations": terms.evaluations})
     terms = Terms(terms.name, terms.place, config, terms.evaluations, terms.least, terms.share)
-    if why := allows_nothing(config):
+    if why := objection(config):
         raise BadInput(why)
     if "agent" in (config.planner, *config.all_writers):
         raise BadInput("a campaign needs models that answer by themselves: name them with --model (or `model` in the "
@@ -182,6 +182,8 @@ def _changed(wanted: Wanted) -> str:
 
 
 def _preflight(terms: Terms, tasks: int) -> str:
+    from ksearch.service.preflight import expected
+
     first = min(tasks, terms.evaluations // terms.least)
     config = terms.config
     limits = [f"{terms.evaluations:,} evaluations"]
@@ -191,7 +193,7 @@ def _preflight(terms: Terms, tasks: int) -> str:
     text = f"campaign {terms.name}: {tasks:,} task{'s' * (tasks != 1)}, {', '.join(limits)} for all together; "
     text += f"{terms.least} evaluation{'s' * (terms.least != 1)} for each first, then {terms.share} at a time"
     short = f"\nnote: that is enough for the first {first:,} tasks only: raise --evaluations or lower --least"
-    return text + (short if first < tasks else "")
+    return "\n".join([text + (short if first < tasks else ""), *expected(config, min(first, tasks))])
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ksearch import events as ev
@@ -33,7 +33,7 @@ def watching(run: Run, *, quiet: bool, as_json: bool) -> Iterator[None]:
             yield
         return
     elif not quiet:
-        run.watchers.append(_plain_line)
+        run.watchers.append(_plain_lines())
     yield
 
 
@@ -42,14 +42,28 @@ def _json_line(event: ev.Event, _: State) -> None:
     sys.stdout.flush()
 
 
-def _plain_line(event: ev.Event, state: State) -> None:
-    if text := _line(event, state):
-        print(text, flush=True)
+def _plain_lines() -> Callable[[ev.Event, State], None]:
+    line = Lines()
+
+    def show(event: ev.Event, state: State) -> None:
+        if text := line(event, state):
+            print(text, flush=True)
+
+    return show
 
 
-def _line(event: ev.Event, state: State) -> str:
-    text = event_line(event, state) if isinstance(event, SHOWN) else ""
-    return f"[{state.evaluated}/{state.config.budget.evaluations}] {text}" if text else ""
+class Lines:
+    """The line of each event that is worth one. What is odd about replies is told once, however many are."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def __call__(self, event: ev.Event, state: State) -> str:
+        text = event_line(event, state) if isinstance(event, SHOWN) else ""
+        if isinstance(event, ev.Received) and not self._told.issuperset(event.notes):
+            self._told.update(event.notes)
+            text = event_line(event, state)
+        return f"[{state.evaluated}/{state.config.budget.evaluations}] {text}" if text else ""
 
 
 @contextmanager
@@ -60,6 +74,7 @@ def _picture(run: Run) -> Iterator[None]:
 
     console = Console()
     last: deque[str] = deque(maxlen=RESULTS)
+    line = Lines()
 
     def draw(state: State) -> Text:
         return Text("\n".join(screen(state, last, console.width, console.height)), no_wrap=True, overflow="crop")
@@ -67,7 +82,7 @@ def _picture(run: Run) -> Iterator[None]:
     with Live(draw(run.state), console=console, auto_refresh=False, redirect_stderr=True) as live:
 
         def on_event(event: ev.Event, state: State) -> None:
-            last.extend(filter(None, [_line(event, state)]))
+            last.extend(filter(None, [line(event, state)]))
             live.update(draw(state), refresh=True)
 
         run.watchers.append(on_event)

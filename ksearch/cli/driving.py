@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -26,7 +26,7 @@ from ksearch.service.carrying import carry
 from ksearch.service.desks import Staff, staffed
 from ksearch.service.outlasting import outlast
 from ksearch.service.parallel import Parallel
-from ksearch.service.preflight import allows_nothing, preflight
+from ksearch.service.preflight import objection, preflight
 from ksearch.service.tracking import tracked, wanted
 from ksearch.state import State
 from ksearch.store import Store
@@ -91,7 +91,7 @@ class Manner:
 def begin_and_carry_on(store: Store, name: str | None, loaded: Loaded, manner: Manner) -> int:
     """Begin a run once everybody who is needed is ready: nothing is begun, or spent, that could not go on."""
     config = loaded.config
-    if why := allows_nothing(config):
+    if why := objection(config) or _unused_address(loaded):
         raise BadInput(why)
     wanted(config.track)
     if not manner.quiet:
@@ -99,6 +99,15 @@ def begin_and_carry_on(store: Store, name: str | None, loaded: Loaded, manner: M
     task = load_task(config.task) if config.task else None
     with staffed(config, task, say) as staff:
         return _carry_on(begin(store, name, loaded, staff.machine()), staff, manner)
+
+
+def _unused_address(loaded: Loaded) -> str | None:
+    """An address that was asked for, and nobody who is asked there."""
+    flags = [f"--{k.replace('_', '-')}" for k in ("base_url", "key_env") if loaded.origins[k].startswith("flag")]
+    kinds = {spec.partition(":")[0] for spec in (loaded.config.planner, *loaded.config.all_writers)}
+    if not flags or not kinds <= {"agent", "command", "transcript", "fake"}:
+        return None
+    return f"{' and '.join(flags)} say where a model is, and none is named that is asked there: add --model openai:NAME"
 
 
 def carry_on(run: Run, manner: Manner) -> int:
@@ -114,7 +123,7 @@ def _carry_on(run: Run, staff: Staff, manner: Manner) -> int:
     stop = Stop()
     try:
         with listening(stop), watching(run, quiet=manner.quiet, as_json=manner.as_json):
-            ended = drive_here(run, staff, stop, stay=manner.stay)
+            ended = drive_here(run, staff, stop, manner)
     except KeyboardInterrupt:
         say(f"stopped; nothing is lost. Go on with: ksearch resume {run.id}")
         return INTERRUPTED
@@ -122,17 +131,18 @@ def _carry_on(run: Run, staff: Staff, manner: Manner) -> int:
     return 1 if run.state.paused or planner_failed(run.state) else 0
 
 
-def drive_here(run: Run, staff: Staff, stop: Stop, *, stay: bool = False) -> Done | Wait:
+def drive_here(run: Run, staff: Staff, stop: Stop, manner: Manner | None = None) -> Done | Wait:
     """Drive a run in this process until it is done or paused, or what is wanted must come from outside.
 
     Raises:
         KeyboardInterrupt: `stop` was asked for; what was held is given back.
     """
-    desk = staff.desk(run, setting(run.state))
+    manner, at = manner or Manner(), setting(run.state)
+    desk = staff.desk(run, replace(at, config=changed(at.config, manner.changes)))
     served = Interruptible(desk.planner, desk.writer, desk.evaluator, stop)
     at_once = Parallel(run, staff.parallel, staff.devices)
     with _tracked(run):
-        return outlast(run, lambda: _go(run, served, staff, at_once, stop, stay=stay), stop.sleep, staff.try_now)
+        return outlast(run, lambda: _go(run, served, staff, at_once, stop, stay=manner.stay), stop.sleep, staff.try_now)
 
 
 def _go(run: Run, desk: Desk, staff: Staff, at_once: Parallel, stop: Stop, *, stay: bool) -> Done | Wait:

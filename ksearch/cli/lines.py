@@ -25,9 +25,9 @@ def event_line(event: ev.Event, state: State) -> str:
             return f"{id} taken by {holder.name}"
         case ev.Expired(request_id=id, reason=reason):
             return f"{id} is free again: {reason}"
-        case ev.Received(request_id=id, cost=cost):
+        case ev.Received(request_id=id, cost=cost, notes=notes):
             paid = "at an unknown price" if cost.usd is None else f"{cost.usd:.4f} USD"
-            return f"{id} answered: {cost.tokens} tokens, {paid}"
+            return "; ".join([f"{id} answered: {cost.tokens} tokens, {paid}", *notes])
         case ev.Commanded(command=command, author=author):
             return f"{author}: {command_words(command)}"
     return _answer_line(event) or _course_line(event, state)

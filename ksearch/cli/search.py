@@ -76,6 +76,11 @@ RayAddress = Annotated[
 GpuModel = Annotated[
     str | None, typer.Option(metavar="NAME", help="Which GPUs of a mixed cluster, as Ray names them: H200.")
 ]
+PromptTokens = Annotated[
+    int | None,
+    typer.Option(min=1, help="Longest prompt; the least important is left out of a longer one. Default: 24000."),
+]
+ReplyTokens = Annotated[int | None, typer.Option(min=1, help="Longest reply, with its reasoning. Default: 16000.")]
 Language = Annotated[str | None, typer.Option(metavar="NAME", help="To write in. Default: the task's first.")]
 
 
@@ -124,12 +129,11 @@ def _flags(given: dict[str, Any]) -> dict[str, Any]:
 
 def load(flags: dict[str, Any], file: str | None) -> Loaded:
     from ksearch import config
-    from ksearch.service.preflight import with_reserve
 
     loaded = config.load(flags, file=file)
     for note in loaded.notes:
         say(f"note: {note}")
-    return with_reserve(loaded)
+    return loaded
 
 
 def begin(store: Store, name: str | None, loaded: Loaded) -> Run:
@@ -159,6 +163,8 @@ def run(
     max_new_nodes: MaxNewNodes = None,
     max_difficulty: MaxDifficulty = None,
     language: Language = None,
+    prompt_tokens: PromptTokens = None,
+    reply_tokens: ReplyTokens = None,
     parallel: AtOnce = None,
     gpus: Gpus = None,
     pool: Pool = None,
@@ -181,13 +187,16 @@ def run(
       ksearch run --task softmax --model openai:gpt-5 --parallel auto
       ksearch run --task gemm --model openai:gpt-5 --writer openai:gpt-5 --writer command:claude --writer-choice bandit
     """
-    flags = _flags(locals())
+    return _searched(dict(locals()))
+
+
+def _searched(given: dict[str, Any]) -> int:
     from ksearch.cli.driving import Manner, begin_and_carry_on
     from ksearch.cli.opening import opened
 
-    loaded = load(flags, config)
-    with opened(store) as opened_store:
-        return begin_and_carry_on(opened_store, name, loaded, Manner(quiet, as_json))
+    loaded = load(_flags(given), given["config"])
+    with opened(given["store"]) as opened_store:
+        return begin_and_carry_on(opened_store, given["name"], loaded, Manner(given["quiet"], given["as_json"]))
 
 
 def resume(
@@ -196,6 +205,8 @@ def resume(
     stay: Annotated[
         bool, typer.Option("--stay", help="Wait for answers from outside, and measure, until the run has ended.")
     ] = False,
+    prompt_tokens: PromptTokens = None,
+    reply_tokens: ReplyTokens = None,
     parallel: AtOnce = None,
     gpus: Gpus = None,
     pool: Pool = None,
@@ -212,10 +223,11 @@ def resume(
     Examples:
       ksearch resume
       ksearch resume softmax-1 --stay
+      ksearch resume softmax-1 --reply-tokens 32000
       ksearch resume softmax-1 --parallel 8
       ksearch resume softmax-1 --parallel auto --pool ray --ray-address head:6379
     """
-    given = ("parallel", "gpus", "pool", "ray_address", "gpu_model")
+    given = ("prompt_tokens", "reply_tokens", "parallel", "gpus", "pool", "ray_address", "gpu_model")
     changes = {name: value for name, value in locals().items() if name in given}
     from ksearch.cli.driving import Manner, carry_on
     from ksearch.cli.opening import opened_run

@@ -31,6 +31,8 @@ class Answer:
     model: str = ""
     finish: str = ""  # why it stopped, in the provider's words
     usage: Usage | None = None
+    sent: str = ""  # the parameters as they went over the wire, as JSON
+    notes: tuple[str, ...] = ()  # what is odd about how it was asked or answered
 
 
 class Mind(Protocol):
@@ -123,8 +125,8 @@ class Desk:
                 run.tell(request.id, outcome, holder)
             case Measured(evaluation, record):
                 run.tell(request.id, evaluation, holder, [record] if record else [])
-            case Answer():
-                run.receive(request.id, outcome.raw, outcome.cost, outcome.model, outcome.finish, outcome.usage)
+            case Answer(raw, cost, model, finish, usage, sent, notes):
+                run.receive(request.id, raw, cost, model, finish, usage, sent, notes)
                 run.tell(request.id, self._read(errand.job, outcome.raw, outcome.finish), holder)
             case None if errand.stored:
                 run.tell(request.id, self._read(errand.job, *errand.stored), holder)

@@ -32,9 +32,9 @@ def instructions() -> str:
 BRIEF = """\
 K-Search finds fast, correct kernels on a search tree. You plan and write; this server measures; nothing you claim is
 believed. Loop: next_request gives you one piece of work with its prompt. A plan: answer with submit_plan. A write:
-answer with submit_program, then call evaluate, and read its verdict before the next request. Every answer ends with
-`next`: the call that is wanted now. Stop when a call says the run has ended. Do not measure programs yourself, do not
-edit the task. The prompt ksearch://skill holds the whole guide.
+answer with submit_program, then call evaluate, and read its verdict before the next request. Every answer begins with
+a JSON object, whose `next` is the call that is wanted now. Stop when a call says the run has ended. Do not measure
+programs yourself, do not edit the task. The resource ksearch://skill holds the whole guide.
 """
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from ksearch.config import load
+from ksearch.config import Loaded, load
 from ksearch.mcp.house import House
 from ksearch.mcp.telling import Said, refuse
 from ksearch.run import Run
 from ksearch.service.beginning import Setting, begin, check_language
-from ksearch.service.preflight import allows_nothing, preflight
+from ksearch.service.preflight import objection, preflight
 from ksearch.tasks import load_task
 
 
@@ -24,8 +25,8 @@ def start_run(house: House, task_name: str, name: str, wanted: dict[str, Any]) -
     if not task_name:
         raise refuse("which task? Give task=", "list_runs() names them")
     place = house.task_place(task_name)
-    loaded = load({**wanted, "task": place, "model": "agent"})
-    if why := allows_nothing(loaded.config):
+    loaded = _by_agents(load({**wanted, "task": place, "model": "agent"}))
+    if why := objection(loaded.config):
         raise refuse(why, "start_run() with a larger budget")
     task = load_task(place)
     check_language(task, loaded.config.language)  # before anything is measured
@@ -34,6 +35,12 @@ def start_run(house: House, task_name: str, name: str, wanted: dict[str, Any]) -
     # Prompts tell what the machine can do: it is measured before the run begins.
     run = begin(house.store, name or None, loaded, None if why_not else _machine(house, at))
     return Said(_facts(run, "begun", why_not), [preflight(loaded.config)])
+
+
+def _by_agents(loaded: Loaded) -> Loaded:
+    """Agents plan and write, whatever models a settings file names for other runs."""
+    config = loaded.config.model_copy(update={"planner_model": None, "writer_model": None, "writers": ()})
+    return replace(loaded, config=config)
 
 
 def _machine(house: House, at: Setting) -> str | None:

@@ -20,7 +20,7 @@ from ksearch.mcp.looking import Looking
 from ksearch.mcp.sources import Draft
 from ksearch.mcp.starting import start_run
 from ksearch.mcp.telling import Said, happened
-from ksearch.mcp.work import Work
+from ksearch.mcp.work import Agent, Work
 
 MAX_WAIT_S = 600
 POLL_S = 1.0
@@ -180,16 +180,15 @@ class Tools:
         """Give a request back that you will not answer, so that another may."""
         return _result(self._work.give_back(run, request, reason, self._identities.of(context, agent)))
 
-    def pause(self, context: Context, reason: str, run: RunName = "") -> CallToolResult:
+    def pause(self, context: Context, reason: str, run: RunName = "", agent: Name = "") -> CallToolResult:
         """Hand out nothing new until resume, for all agents. Only if your user wants it."""
-        return self._command(context, run, ev.Pause(reason))
+        return self._command(run, ev.Pause(reason), self._identities.of(context, agent))
 
-    def resume(self, context: Context, run: RunName = "") -> CallToolResult:
+    def resume(self, context: Context, run: RunName = "", agent: Name = "") -> CallToolResult:
         """Let a paused run go on. Only when its cause is mended or your user wants it."""
-        return self._command(context, run, ev.Resume())
+        return self._command(run, ev.Resume(), self._identities.of(context, agent))
 
-    def _command(self, context: Context, name: str, command: ev.Command) -> CallToolResult:
-        who = self._identities.of(context, "")
+    def _command(self, name: str, command: ev.Command, who: Agent) -> CallToolResult:
         with self._house.run(name) as run:
             events = run.command(command, who.name)
             then = f'resume(run="{run.id}")' if run.state.paused else f'next_request(run="{run.id}")'

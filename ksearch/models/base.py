@@ -14,6 +14,7 @@ CHARS_PER_TOKEN = 3  # low on purpose (code has about 3.5): an estimate may err 
 MAX_TOKENS = 50_000_000  # of one reply; more is a mistake of the server's
 MAX_USD = 10_000.0
 MAX_NAME = 200  # characters of a model's name
+NOT_BELIEVED = "reported and not believed"
 _COUNTS = ("tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning")
 
 
@@ -86,7 +87,7 @@ class Answer:
         for name in odd:
             object.__setattr__(self, name, None)
         if odd:
-            said = f"reported and not believed, so estimated or unknown: {', '.join(odd)}"
+            said = f"{NOT_BELIEVED}, so estimated or unknown: {', '.join(odd)}"
             object.__setattr__(self, "notes", (*self.notes, said))
         short = "".join(c for c in self.model[: MAX_NAME * 4] if c.isprintable())[:MAX_NAME]
         object.__setattr__(self, "model", short)

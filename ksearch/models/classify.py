@@ -101,7 +101,8 @@ def _http_kind(status: int, text: str, wait: float | None) -> tuple[type[ModelEr
     if status in (401, 403):
         return BadKey, "Check the key in the environment variable that belongs to this provider."
     if status in (400, 413, 422) and (status == 413 or _TOO_LONG.search(text)):
-        return ContextTooLong, "The prompt is longer than the model's context window: lower the prompt limit."
+        cure = "resume with less --prompt-tokens or --reply-tokens."
+        return ContextTooLong, f"Prompt and reply are more than the model's context window: {cure}"
     if status == 404:
         return BadModelRequest, "Check the model's name and the base URL."
     if status == 429:

@@ -65,6 +65,16 @@ def _split(command: str) -> tuple[list[str], list[str]]:
     return argv, [word.removeprefix("pass=") for word in passed]
 
 
+def tells_usd(command: str) -> bool:
+    """Whether a command reports what its replies have cost.
+
+    Raises:
+        ModelSetupError: it is no command line.
+    """
+    preset = PRESETS.get(_split(command)[0][0])
+    return preset is not None and preset.tells_usd
+
+
 class CommandModel:
     """A program on this machine as a model.
 

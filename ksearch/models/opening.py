@@ -12,7 +12,7 @@ from ksearch.models.providers import resolve
 from ksearch.models.retry import Retrying, RetryPolicy
 from ksearch.models.transcript import Recorder, TranscriptModel
 
-WAYS = "PROVIDER:NAME (as openai:gpt-5.2), command:CMD, transcript:FILE or agent"
+WAYS = "PROVIDER:NAME (as openai:gpt-5.2, or openai:qwen@http://host:8000/v1), command:CMD, transcript:FILE or agent"
 
 
 def open_model(
@@ -29,8 +29,9 @@ def open_model(
     """The model that a spec names.
 
     Args:
-        spec: "PROVIDER:NAME", "command:CMD ARGS", "transcript:FILE" or "agent".
-        base_url: another address of the provider's protocol; for OpenAI-compatible servers with openai:NAME.
+        spec: "PROVIDER:NAME", "PROVIDER:NAME@URL", "command:CMD ARGS", "transcript:FILE" or "agent".
+        base_url: another address of the provider's protocol, for a NAME without one; for OpenAI-compatible servers with
+            openai:NAME.
         key_env: name of the environment variable that holds the key, instead of the provider's own. With `base_url` no
             other variable is read.
         price: dollars per million tokens of a model that no price list knows.

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from ksearch.errors import ModelError, ProviderDown, QuotaExhausted
 from ksearch.models.base import Answer, Call, Model
+from ksearch.models.providers import taken_apart
 
 MAX_WAIT_S = 900.0
 LONGEST_S = 8 * 24 * 3600.0  # a provider that names a longer wait is not waited for: somebody has to look at it
@@ -166,4 +167,5 @@ def provider_of(spec: str, base_url: str | None) -> str:
     if kind == "command":
         words = [word for word in rest.split() if not word.startswith("pass=")]
         return f"command:{words[0] if words else ''}"
-    return f"{kind} at {base_url}" if base_url else kind
+    at = taken_apart(rest).base_url or base_url
+    return f"{kind} at {at}" if at else kind

@@ -41,6 +41,7 @@ class Preset:
         files: what is in the folder, by name.
         environment: variables that are set for it; {files} in them is the folder.
         kept: variables that it is given besides, where they are set.
+        tells_usd: it reports what a reply has cost.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Preset:
     files: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     kept: Sequence[str] = ()
+    tells_usd: bool = False
 
 
 def _claude_arguments(call: Call, _: Path) -> list[str]:
@@ -100,6 +102,7 @@ PRESETS: Mapping[str, Preset] = {
             # It would go on for minutes; the run itself asks again, and can say so.
             environment={"CLAUDE_CODE_MAX_RETRIES": "2"},
             kept=("CLAUDE_CONFIG_DIR",),
+            tells_usd=True,
         ),
         Preset("codex", _codex_arguments, read_codex, codex_said, last=("-",), kept=("CODEX_HOME",)),
         Preset(
@@ -128,6 +131,7 @@ PRESETS: Mapping[str, Preset] = {
             opencode_said,
             environment={"OPENCODE_PERMISSION": '{"*": "deny"}'},
             kept=("OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"),
+            tells_usd=True,  # unless it is a subscription
         ),
     )
 }

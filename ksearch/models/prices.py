@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ksearch.models.base import Price
-from ksearch.models.providers import PROVIDERS
+from ksearch.models.command import tells_usd
+from ksearch.models.providers import PROVIDERS, taken_apart
 
 # Names of the price list, where they are not ours.
 _LISTED = {"openai-chat": "openai", "xai": "x-ai"}
@@ -19,9 +20,11 @@ def price_of_call(
     if stated is not None:
         return stated.usd(tokens_in, tokens_out, 0)
     provider, _, name = spec.partition(":")
-    if provider not in PROVIDERS or not name:
+    named = taken_apart(name)
+    if provider not in PROVIDERS or not named.model:
         return None
-    if base_url and base_url.rstrip("/") != PROVIDERS[provider].base_url:
+    url = named.base_url or base_url
+    if url and url.rstrip("/") != PROVIDERS[provider].base_url:
         return None
     try:
         from genai_prices import Usage, calc_price
@@ -31,8 +34,15 @@ def price_of_call(
         Usage(input_tokens=tokens_in, output_tokens=tokens_out),
         Usage(input_tokens=tokens_in, cache_write_tokens=tokens_in, output_tokens=tokens_out),
     ]
+    listed = _LISTED.get(provider, provider)
     try:
-        found = [calc_price(way, name, provider_id=_LISTED.get(provider, provider)).total_price for way in ways]
+        found = [calc_price(way, named.model, provider_id=listed).total_price for way in ways]
     except (LookupError, ValueError, AssertionError):
         return None
     return float(max(found))
+
+
+def told_afterwards(spec: str) -> bool:
+    """Whether who answers reports what a call has cost, though nobody knows it before."""
+    kind, _, rest = spec.partition(":")
+    return kind == "command" and tells_usd(rest)

@@ -1,7 +1,8 @@
 """Which providers there are: where they live, which variable holds their key, and which class speaks their protocol.
 
 A provider is always named by the user; none is a default. Its key is read from its own variable and goes to its own
-host. With another base URL the key of the vendor is not used: the user names a variable.
+host. With another base URL the key of the vendor is not used: the user names a variable. A model's name may bring an
+address of its own, and the variable of the key for it: "openai:qwen@http://gpu-box:8000/v1#QWEN_KEY".
 """
 
 from __future__ import annotations
@@ -93,8 +94,26 @@ class Endpoint:
         return f"Endpoint({self.provider.name}:{self.model} at {self.base_url})"
 
 
-def resolve(provider_name: str, model: str, base_url: str | None, key_env: str | None) -> Endpoint:
-    """The endpoint of a model.
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A model as its name says: `base_url` and `key_env` None where the name brings no address of its own."""
+
+    model: str
+    base_url: str | None = None
+    key_env: str | None = None
+
+
+def taken_apart(name: str) -> Named:
+    """NAME, NAME@URL or NAME@URL#VARIABLE."""
+    model, at, rest = name.partition("@http")
+    if not at:
+        return Named(name)
+    url, _, variable = f"http{rest}".partition("#")
+    return Named(model, url.rstrip("/"), variable or None)
+
+
+def resolve(provider_name: str, name: str, base_url: str | None, key_env: str | None) -> Endpoint:
+    """The endpoint of a model. What its name says counts; `base_url` and `key_env` are for names that say nothing.
 
     Raises:
         ModelSetupError: the provider is unknown, the URL is none, or the key is missing.
@@ -104,14 +123,18 @@ def resolve(provider_name: str, model: str, base_url: str | None, key_env: str |
         known = ", ".join(PROVIDERS)
         raise ModelSetupError(
             f"no model provider {provider_name!r}; there are {known}. For any OpenAI-compatible server write "
-            "openai:NAME and give --base-url; other ways to name a model: command:CMD, agent, transcript:FILE"
+            "openai:NAME@URL, or openai:NAME and give --base-url; other ways to name a model: command:CMD, agent, "
+            "transcript:FILE"
         )
-    if not model:
+    named = taken_apart(name)
+    if not named.model:
         raise ModelSetupError(f"{provider_name}: names no model. Write {provider_name}:NAME")
+    if named.base_url is not None:
+        base_url, key_env = named.base_url, named.key_env
     url = (base_url or provider.base_url).rstrip("/")
     _check_url(url)
     custom = url != provider.base_url
-    return Endpoint(provider, model, url, custom, _key(provider, custom, key_env))
+    return Endpoint(provider, named.model, url, custom, _key(provider, custom, key_env))
 
 
 def _check_url(url: str) -> None:
@@ -131,7 +154,8 @@ def _key(provider: Provider, custom: bool, key_env: str | None) -> str:
     if not key:
         raise ModelSetupError(
             f"{provider.name} needs a key: set the environment variable {variable} (export {variable}=...), "
-            "or name another one by --key-env. Keys are never taken from the command line"
+            "or name another one by --key-env, or after the address (NAME@URL#VARIABLE). Keys are never taken from the "
+            "command line"
         )
     return key
 

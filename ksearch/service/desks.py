@@ -95,10 +95,22 @@ def _models(config: RunConfig, breakers: dict[str, Breaker]) -> tuple[Model, Map
             record=record,
             retries=retries,
         )
+        _check_window(spec, opened[spec], config)
         if spec.partition(":")[0] not in ("agent", "transcript"):
             opened[spec] = Guarded(opened[spec], _breaker(provider_of(spec, config.base_url), config, breakers))
     named = {spec: opened[spec] for spec in writers} if len(writers) > 1 else {"": opened[writers[0]]}
     return opened[config.planner], named
+
+
+def _check_window(spec: str, model: Model, config: RunConfig) -> None:
+    """The longest prompt and the longest reply must fit a window that is known: else a run would stop half-way."""
+    room, wanted = model.context_tokens, config.prompt_tokens + config.reply_tokens
+    if room is not None and wanted > room:
+        raise BadInput(
+            f"{spec} has a context of {room:,} tokens, and a prompt of {config.prompt_tokens:,} (prompt_tokens) with a "
+            f"reply of {config.reply_tokens:,} (reply_tokens) may come to {wanted:,}: lower --prompt-tokens or "
+            "--reply-tokens"
+        )
 
 
 def _breaker(provider: str, config: RunConfig, breakers: dict[str, Breaker]) -> Breaker:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ksearch.drivers import Answer, Job
+from ksearch.models import Answer as Reply
 from ksearch.models import Call, Model
+from ksearch.models.base import NOT_BELIEVED
 from ksearch.protocol import Kind, Plan, Refusal, Usage
 from ksearch.replies import plan_schema
 from ksearch.run import Run
@@ -16,6 +18,7 @@ from ksearch.service.prompting import render
 from ksearch.service.reading import read_reply
 from ksearch.types import Program
 
+MAX_SENT = 2000  # characters of the parameters that are kept
 ROLES = {Kind.PLAN: "planner", Kind.WRITE: "writer"}
 
 
@@ -37,7 +40,9 @@ class ModelMind:
         reply = self.model.complete(call)
         raw = reply.text.encode("utf-8", "surrogateescape" if _stray_bytes(reply.text) else "surrogatepass")
         usage = Usage(reply.tokens_in, reply.tokens_out, reply.tokens_cached)
-        return Answer(raw, reply.cost(call), reply.model, reply.finish or "", usage if usage != Usage() else None)
+        sent = json.dumps(reply.sent, ensure_ascii=False)[:MAX_SENT] if reply.sent else ""
+        known = usage if usage != Usage() else None
+        return Answer(raw, reply.cost(call), reply.model, reply.finish or "", known, sent, _notes(reply))
 
     def _call(self, job: Job, prompt: bytes) -> Call:
         body = json.loads(prompt)
@@ -76,6 +81,14 @@ class Writers:
 
     def read(self, job: Job, raw: bytes, finish: str) -> Plan | Program | Refusal:
         return self.minds[job.request.writer].read(job, raw, finish)
+
+
+def _notes(reply: Reply) -> tuple[str, ...]:
+    """What is odd about a reply, for the log: what was asked and not done, and which numbers are estimates."""
+    counted = None not in (reply.tokens_in, reply.tokens_out)
+    if counted or any(note.startswith(NOT_BELIEVED) for note in reply.notes):
+        return reply.notes
+    return (*reply.notes, "tokens are not reported, and so estimated from the texts")
 
 
 def _stray_bytes(text: str) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
 from dataclasses import replace
 
 from ksearch.config import Loaded, RunConfig
 from ksearch.models import Price
-from ksearch.models.prices import price_of_call
+from ksearch.models.prices import price_of_call, told_afterwards
 
 # A call of a usual search: prompts of about 20,000 characters, a program or plan, and some thinking.
 USUAL_IN, USUAL_OUT = 6_000, 4_000
@@ -16,37 +17,76 @@ FREE = ("agent", "transcript", "fake")  # nobody is paid by us
 
 def preflight(config: RunConfig) -> str:
     """A line on how many attempts the budgets allow, and one or two on tokens and money where models are called."""
+    config = held(config)
     search = config.search
     budget, reserve = search.budget, search.reserve
     parts = [f"{_count(budget.evaluations, 'evaluation')}, at most {_count(budget.max_attempts, 'attempt')}"]
     if budget.tokens is not None:
-        calls = budget.tokens // max(reserve.tokens, 1)
-        parts.append(f"{budget.tokens:,} tokens, enough for at least {_count(calls, 'model call')}")
+        calls = budget.tokens // reserve.tokens if reserve.tokens else None
+        parts.append(f"{budget.tokens:,} tokens" + (f", enough for at least {calls} model calls" if calls else ""))
     if budget.usd is not None:
-        sure = f", enough for at least {_count(int(budget.usd / reserve.usd), 'model call')}" if reserve.usd else ""
+        sure = f", enough for at least {int(budget.usd / reserve.usd)} model calls" if reserve.usd else ""
         parts.append(f"{budget.usd:g} USD{sure}")
     if budget.seconds is not None:
         parts.append(f"{budget.seconds / 60:g} minutes of work")
-    return "\n".join(["budget: " + "; ".join(parts), *_estimate(config), *_unheld(config)])
+    return "\n".join(["budget: " + "; ".join(parts), *expected(config)])
+
+
+def objection(config: RunConfig) -> str | None:
+    """Why a search with these limits must not begin, with the cure: it could do nothing, or spend beyond a limit."""
+    config = held(config)
+    search = config.search
+    budget, reserve = search.budget, search.reserve
+    if budget.evaluations == 0 or budget.max_attempts == 0:
+        return "the budget allows no attempt: raise --evaluations or --attempts above 0"
+    if budget.tokens is not None and budget.tokens < max(1, reserve.tokens):
+        return (
+            f"the budget of {budget.tokens:,} tokens does not allow one model call: {reserve.tokens:,} are set aside "
+            "for each, the worst case. Raise --tokens, or lower reply_tokens or reserve_tokens in the settings"
+        )
+    if budget.usd is not None and (budget.usd == 0 or budget.usd < (reserve.usd or 0)):
+        aside = f": {reserve.usd:.2g} are set aside for each, the worst case" if reserve.usd else ""
+        cure = ", or lower reply_tokens or reserve_usd in the settings" if reserve.usd else ""
+        return f"the budget of {budget.usd:g} USD does not allow one model call{aside}. Raise --usd{cure}"
+    if budget.seconds == 0:
+        return "the budget allows no time: raise --minutes above 0"
+    if never := [spec for spec in _unheld(config) if not told_afterwards(spec)]:
+        return (
+            f"a limit in USD cannot hold {', '.join(never)}: the price is unknown, which is not free. State it by "
+            "`prices` in the settings (0 where nothing is paid), or set `reserve_usd`, the most that a call costs, or "
+            "limit --tokens instead"
+        )
+    return None
+
+
+def held(config: RunConfig) -> RunConfig:
+    """With a limit in USD: what is set aside for a call is its worst case by the dearest model's price, where any is
+    known and nothing else was said."""
+    dearest = _dearest(config)
+    return config.model_copy(update={"reserve_usd": dearest[1]}) if dearest else config
 
 
 def with_reserve(loaded: Loaded) -> Loaded:
-    """The settings of a run with a limit in USD: what is set aside for a call is its worst case by the models' prices,
-    where these are known and nothing else was said."""
-    config = loaded.config
-    if config.usd is None or config.reserve_usd is not None:
+    """The same, and where it comes from."""
+    if (dearest := _dearest(loaded.config)) is None:
         return loaded
-    worst = {spec: _price(config, spec, config.prompt_tokens, config.reply_tokens) for spec in models(config)}
+    origin = f"worst case of {dearest[0]} by its price"
+    return replace(loaded, config=held(loaded.config), origins={**loaded.origins, "reserve_usd": origin})
+
+
+def _dearest(config: RunConfig) -> tuple[str, float] | None:
+    """The model whose longest call costs the most, and what; None where nothing has to be set aside, or can be."""
+    if config.usd is None or config.reserve_usd is not None:
+        return None
+    worst = {spec: _price(config, spec, config.prompt_tokens, config.reply_tokens) for spec in _paid(config)}
     known = {spec: price for spec, price in worst.items() if price}
     if not known:
-        return loaded
-    dearest = max(known, key=lambda spec: known[spec])
-    origin = f"worst case of {dearest} by its price"
-    config = config.model_copy(update={"reserve_usd": round(known[dearest], 6)})
-    return replace(loaded, config=config, origins={**loaded.origins, "reserve_usd": origin})
+        return None
+    spec = max(known, key=lambda spec: known[spec])
+    return spec, math.ceil(known[spec] * 1e6) / 1e6
 
 
-def models(config: RunConfig) -> Sequence[str]:
+def _paid(config: RunConfig) -> list[str]:
     """Planner and writers that cost somebody money, each once."""
     specs = dict.fromkeys((config.planner, *config.all_writers))
     return [spec for spec in specs if spec.partition(":")[0] not in FREE]
@@ -57,59 +97,65 @@ def _price(config: RunConfig, spec: str, tokens_in: int, tokens_out: int) -> flo
     return price_of_call(spec, tokens_in, tokens_out, stated, config.base_url)
 
 
-def _estimate(config: RunConfig) -> list[str]:
-    """A rough sum, and the worst case of one call: by it a limit is held."""
-    if not models(config):
-        return []
-    programs, plans = config.evaluations, 1 + config.evaluations // config.stagnation
-    writers = config.all_writers
-    usual = {spec: _price(config, spec, USUAL_IN, USUAL_OUT) for spec in {config.planner, *writers}}
-    calls = [(config.planner, float(plans)), *((spec, programs / len(writers)) for spec in writers)]
-    paid = [(spec, count) for spec, count in calls if spec in models(config)]
-    tokens = sum(count * (USUAL_IN + USUAL_OUT) for _, count in paid)
-    told = (
-        f"estimate: {_count(programs, 'program')} and about {_count(plans, 'plan')}: about {tokens / 1e6:.2g} M tokens"
-    )
-    unknown = dict.fromkeys(spec for spec, _ in paid if usual[spec] is None)
-    known = sum(count * (usual[spec] or 0.0) for spec, count in paid)
-    if len(unknown) < len({spec for spec, _ in paid}):
-        told += f" and {known:.2g} USD"
-    told += f", at {USUAL_IN:,} tokens in and {USUAL_OUT:,} out a call (models that think long take more)"
-    return [told + (f"; the price of {', '.join(unknown)} is unknown" if unknown else "")]
+# --- what is to be expected ---------------------------------------------------------------------------------------
 
 
-def _unheld(config: RunConfig) -> list[str]:
-    """Models whose calls a limit in USD does not hold back."""
-    if config.usd is None or config.reserve_usd:
+def expected(config: RunConfig, searches: int = 1) -> list[str]:
+    """A rough sum of tokens and money, and what a limit in money does not hold; nothing where no model is called.
+
+    Args:
+        searches: tasks that share the budget.
+    """
+    config = held(config)
+    if not _paid(config):
         return []
-    unknown = [spec for spec in models(config) if _price(config, spec, 1, 1) is None]
-    if not unknown:
+    programs = min(config.evaluations, config.search.budget.max_attempts)
+    plans = searches + programs // config.stagnation
+    tokens_in, tokens_out = min(USUAL_IN, config.prompt_tokens), min(USUAL_OUT, config.reply_tokens)
+    calls = _calls(config, programs, plans)
+    prices = {spec: _price(config, spec, tokens_in, tokens_out) for spec in calls}
+    told = f"estimate: {_count(programs, 'program')} and about {_count(plans, 'plan')}: "
+    told += f"about {_rough(calls.total() * (tokens_in + tokens_out) / 1e6)} M tokens"
+    if any(price is not None for price in prices.values()):
+        told += f" and {_rough(sum(calls[spec] * (price or 0.0) for spec, price in prices.items()))} USD"
+    told += f", at {tokens_in:,} tokens in and {tokens_out:,} out a call (models that think long take more)"
+    unknown = [spec for spec, price in prices.items() if price is None]
+    return [told + (f"; the price of {', '.join(unknown)} is unknown" if unknown else ""), *_warning(config)]
+
+
+def _calls(config: RunConfig, programs: int, plans: int) -> Counter[str]:
+    """Calls of each model that somebody pays for; of several writers each is asked as often."""
+    calls = Counter[str]()
+    paid, writers = _paid(config), config.all_writers
+    shares = [(config.planner, float(plans)), *((spec, programs / len(writers)) for spec in writers)]
+    for spec, count in shares:
+        if spec in paid:
+            calls[spec] += count  # type: ignore[assignment]  # parts of calls, on average
+    return calls
+
+
+def _warning(config: RunConfig) -> list[str]:
+    """On calls whose cost is known only afterwards."""
+    late = [spec for spec in _unheld(config) if told_afterwards(spec)]
+    if not late:
         return []
     return [
-        f"note: calls to {', '.join(unknown)} count as 0 USD where no price is reported, so that the limit in USD "
-        "does not hold them back: set a limit in tokens, reserve_usd, or prices in the settings"
+        f"note: what a call to {', '.join(late)} costs is known only afterwards: the limit in USD may be exceeded by "
+        "the calls that are out when it is reached, and a reply without a price counts as 0. Set reserve_usd, the most "
+        "that a call costs, or a limit in tokens"
     ]
 
 
-def allows_nothing(config: RunConfig) -> str | None:
-    """The limit under which not a single attempt can be made, and what to raise."""
-    search = config.search
-    budget, reserve = search.budget, search.reserve
-    if budget.evaluations == 0 or budget.max_attempts == 0:
-        return "the budget allows no attempt at all: raise --evaluations (and --attempts) above 0"
-    if budget.tokens is not None and budget.tokens < max(reserve.tokens, 1):
-        return (
-            f"the budget of {budget.tokens:,} tokens does not allow one model call: {reserve.tokens:,} are set aside "
-            "for each, the worst case. Raise --tokens, or lower reply_tokens or reserve_tokens in the settings"
-        )
-    if budget.usd is not None and (budget.usd == 0 or budget.usd < (reserve.usd or 0)):
-        held = f": {reserve.usd:.2g} are set aside for each, the worst case" if reserve.usd else ""
-        cure = ", or lower reply_tokens or reserve_usd in the settings" if reserve.usd else ""
-        return f"the budget of {budget.usd:g} USD does not allow one model call{held}. Raise --usd{cure}"
-    if budget.seconds == 0:
-        return "the budget allows no time: raise --minutes above 0"
-    return None
+def _unheld(config: RunConfig) -> list[str]:
+    """Models for whose calls nothing is set aside, although there is a limit in USD: nobody knows their price."""
+    if config.usd is None or config.reserve_usd is not None:
+        return []
+    return [spec for spec in _paid(config) if _price(config, spec, 1, 1) is None]
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _rough(number: float) -> str:
+    return f"{number:.2g}" if number < 10 else f"{number:,.0f}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"

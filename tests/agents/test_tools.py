@@ -232,7 +232,7 @@ def test_pause_and_resume_are_the_agents_words_in_the_log(tmp_path: Path) -> Non
         assert (asked["request"], asked["why"]) == (None, "paused: my user wants a break")
         assert "resume(" in asked["next"]
         assert (await agent("status"))["status"].startswith("paused")
-        await agent("resume")
+        assert (await agent("resume", agent="alice"))["happened"] == ["resumed by mcp/alice"]
         assert (await agent("next_request"))["request"] == "r0"
 
     play(tmp_path, scenario)
@@ -272,6 +272,25 @@ def test_a_run_is_begun_once_and_then_joined(tmp_path: Path) -> None:
         assert (await agent("start_run", task="softmax", name="new", evaluations=9))["max_evaluations"] == 3
         assert (await agent("start_run", task="softmax"))["run"] == "softmax-1"
         assert "which task" in await agent.fails("start_run")
+
+    play(tmp_path, scenario, Rules(measures=False))
+
+
+def test_a_run_of_agents_is_theirs_whatever_models_a_settings_file_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ksearch.toml").write_text(
+        'planner_model = "openai:gpt-5"\nwriters = ["openai:a", "openai:b"]\nusd = 5\n'
+    )
+    monkeypatch.chdir(tmp_path)
+
+    async def scenario(agent: Agent, store: Store) -> None:
+        begun, budget = await agent.both("start_run", task="softmax", name="new", evaluations=3)
+        assert begun["how"] == "begun"
+        assert budget == "budget: 3 evaluations, at most 9 attempts; 5 USD"
+        state = Run(store, "new").state
+        assert state.config.writers == ()
+        assert "gpt-5" not in state.context["config"]
 
     play(tmp_path, scenario, Rules(measures=False))
 

@@ -80,6 +80,8 @@ def test_search_that_cannot_begin_says_why_and_begins_nothing(shell: Shell, task
     assert "allows no attempt" in shell.fails(*run[:-1], "0", code=2)
     assert "does not allow one model call" in shell.fails(*run, "--model", "command:cat", "--tokens", "5000", code=2)
     assert "Raise --usd" in shell.fails(*run, "--usd", "0", code=2)
+    assert "cannot hold command:cat" in shell.fails(*run, "--model", "command:cat", "--usd", "1", code=2)
+    assert "add --model openai:NAME" in shell.fails(*run, "--base-url", "http://localhost:8000/v1", code=2)
     assert "OPENAI_API_KEY" in shell.fails(*run, "--model", "openai:gpt-5", code=5)
     assert "names no model" in shell.fails(*run, "--model", "nonsense", code=5)
     assert "needs a task" in shell.fails("run", "--model", "command:cat", code=2)

@@ -243,4 +243,6 @@ def test_of_many_callers_one_probes_and_the_others_wait_for_what_comes_of_it(up:
 def test_whose_outage_it_is() -> None:
     assert provider_of("openai:a", None) == provider_of("openai:b", None) == "openai"
     assert provider_of("openai:a", "http://h/v1") != provider_of("openai:a", None)
+    assert provider_of("openai:a@http://h/v1#KEY", None) == provider_of("openai:b", "http://h/v1")
+    assert provider_of("openai:a@http://h/v1", "http://other/v1") == provider_of("openai:a", "http://h/v1")
     assert provider_of("command:claude --model opus", None) == provider_of("command:pass=KEY claude", None)

@@ -336,6 +336,17 @@ class TestKeys:
             open_at(server, key_env="MY_KEY").complete(CALL)
         assert server.requests[0].headers["authorization"] == "Bearer mine"
 
+    def test_belong_to_the_address_that_a_name_brings(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("MY_KEY", "mine")
+        monkeypatch.setenv("OTHER_KEY", "other")
+        with ModelServer([chat()]) as one, ModelServer([chat()]) as two:
+            for name in (f"a@{one.url}#MY_KEY", f"b@{one.url}/"):
+                model = open_model(f"openai:{name}", base_url=two.url, key_env="OTHER_KEY", retries=QUICK)
+                model.complete(CALL)
+        assert [r.body["model"] for r in one.requests] == ["a", "b"]
+        assert [r.headers.get("authorization") for r in one.requests] == ["Bearer mine", None]
+        assert two.requests == []
+
     def test_do_not_follow_redirects(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MY_KEY", "mine")
         with ModelServer([chat()]) as thief:
