@@ -115,13 +115,14 @@ def _summary(told: Costs) -> list[str]:
     usd = (
         f"{total.usd:.4g}{of_usd} USD" if total.priced else f"an unknown amount of money{of_usd and ', limit'}{of_usd}"
     )
-    lines = [f"spent   {usd}, {total.tokens:,}{of_tokens} tokens, {total.replies:,} replies"]
+    lines = [f"spent   {usd}, {total.tokens:,}{of_tokens} tokens, {_replies(total.replies)}"]
     if total.unanswered:
-        lines.append(f"        {total.unanswered:,} calls have no reply: what was set aside for them counts as spent")
+        calls = f"{total.unanswered:,} call{'s' * (total.unanswered != 1)} without a reply"
+        lines.append(f"        {calls}: what was set aside counts as spent")
     if not total.priced:
         lines.append("        No price is known, so all is told in tokens. `prices` in the settings states one.")
     elif total.unpriced:
-        lines.append(f"        {total.unpriced:,} replies of unknown price count as what was set aside for them")
+        lines.append(f"        {_replies(total.unpriced)} of unknown price: what was set aside counts")
     share = total.cached_share
     told_by = f"{total.reporting:,} of {total.replies:,} replies tell"
     lines.append(f"cached  {_percent(share)} of the prompts' tokens ({told_by})" if share is not None else _no_cache())
@@ -131,6 +132,10 @@ def _summary(told: Costs) -> list[str]:
         f"gain    {best.value:.2f}x over the baseline{each}" if best else "gain    none yet: no program has passed"
     )
     return lines
+
+
+def _replies(count: int) -> str:
+    return f"{count:,} {'reply' if count == 1 else 'replies'}"
 
 
 def _no_cache() -> str:

@@ -191,7 +191,8 @@ class Tools:
     def _command(self, name: str, command: ev.Command, who: Agent) -> CallToolResult:
         with self._house.run(name) as run:
             events = run.command(command, who.name)
-            then = f'resume(run="{run.id}")' if run.state.paused else f'next_request(run="{run.id}")'
+            then = f'next_request(run="{run.id}")'
+            then = f'ask your user, then resume(run="{run.id}")' if run.state.paused else then
             return _result(Said({"run": run.id, "happened": happened(events), "next": then}))
 
 

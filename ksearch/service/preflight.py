@@ -114,13 +114,17 @@ def expected(config: RunConfig, searches: int = 1) -> list[str]:
     tokens_in, tokens_out = min(USUAL_IN, config.prompt_tokens), min(USUAL_OUT, config.reply_tokens)
     calls = _calls(config, programs, plans)
     prices = {spec: _price(config, spec, tokens_in, tokens_out) for spec in calls}
-    told = f"estimate: {_count(programs, 'program')} and about {_count(plans, 'plan')}: "
-    told += f"about {_rough(calls.total() * (tokens_in + tokens_out) / 1e6)} M tokens"
-    if any(price is not None for price in prices.values()):
-        told += f" and {_rough(sum(calls[spec] * (price or 0.0) for spec, price in prices.items()))} USD"
-    told += f", at {tokens_in:,} tokens in and {tokens_out:,} out a call (models that think long take more)"
+    tokens = calls.total() * (tokens_in + tokens_out)
+    usd = sum(calls[spec] * (price or 0.0) for spec, price in prices.items())
     unknown = [spec for spec, price in prices.items() if price is None]
-    return [told + (f"; the price of {', '.join(unknown)} is unknown" if unknown else ""), *_warning(config)]
+    told = f"estimate: {_count(programs, 'program')} and about {_count(plans, 'plan')}: "
+    told += f"about {_rough(tokens / 1e6)} M tokens" + (f" and {_rough(usd)} USD" if len(unknown) < len(prices) else "")
+    told += f", at {tokens_in:,} tokens in and {tokens_out:,} out a call (models that think long take more)"
+    told += f"; the price of {', '.join(unknown)} is unknown" if unknown else ""
+    limits = [f"{config.usd:g} USD"] if config.usd is not None and config.usd < usd else []
+    limits += [f"{config.tokens:,} tokens"] if config.tokens is not None and config.tokens < tokens else []
+    told += f"; the limit of {' and of '.join(limits)} is reached before that" if limits else ""
+    return [told, *_warning(config)]
 
 
 def _calls(config: RunConfig, programs: int, plans: int) -> Counter[str]:

@@ -228,6 +228,7 @@ def test_pause_and_resume_are_the_agents_words_in_the_log(tmp_path: Path) -> Non
     async def scenario(agent: Agent, store: Store) -> None:
         said = await agent("pause", reason="my user wants a break")
         assert said["happened"] == ["paused by mcp: my user wants a break"]
+        assert said["next"] == 'ask your user, then resume(run="a")'
         asked = await agent("next_request")
         assert (asked["request"], asked["why"]) == (None, "paused: my user wants a break")
         assert "resume(" in asked["next"]

@@ -54,6 +54,13 @@ def test_large_and_small_sums_are_told_in_plain_figures() -> None:
     assert "at 500 tokens in and 200 out" in lines(prompt_tokens=500, reply_tokens=200, **PRICED)[1]
 
 
+def test_a_limit_that_is_likely_to_end_the_search_early_is_named() -> None:
+    assert "reached before that" not in lines(evaluations=28, **PRICED, usd=5.0)[1]
+    assert lines(evaluations=28, **PRICED, usd=1.0)[1].endswith("; the limit of 1 USD is reached before that")
+    both = lines(evaluations=28, **PRICED, usd=1.0, tokens=200_000)[1]
+    assert both.endswith("; the limit of 1 USD and of 200,000 tokens is reached before that")
+
+
 def test_a_campaign_is_estimated_for_all_its_tasks() -> None:
     (estimate,) = expected(load({"evaluations": 28, **PRICED}, {}).config, 10)
     assert "28 programs and about 14 plans" in estimate
