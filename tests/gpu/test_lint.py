@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from ksearch.lint import Status, lint, local_evaluator
-from ksearch.tasks import load_task
+from ksearch.tasks import bundled_tasks, load_task
 from tests.gpu.conftest import HERE
 
 
-@pytest.mark.parametrize("name", [str(HERE / "tasks" / "softmax"), str(HERE / "tasks" / "matmul"), "trimul_gpu"])
+BUNDLED = [name for name in bundled_tasks() if load_task(name).spec.device == "cuda"]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", [str(HERE / "tasks" / "softmax"), str(HERE / "tasks" / "matmul"), *BUNDLED])
 def test_a_sound_task_is_found_to_be_sound(name: str) -> None:
     report = lint(load_task(name), local_evaluator, on_row=lambda row: print(row, flush=True))
     assert report.ok, report

@@ -43,5 +43,8 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
         init_task(tmp_path / "file", "x")
 
 
-def test_six_tasks_are_bundled():
-    assert bundled_tasks() == ("gemm", "gqa_paged_decode", "rmsnorm_residual", "softmax", "trimul", "trimul_gpu")
+def test_tasks_are_bundled_for_cpus_and_gpus():
+    on_cpus = {"gemm", "gqa_paged_decode", "rmsnorm_residual", "softmax", "trimul"}
+    on_gpus = {"gqa_paged_decode_gpu", "mla_paged_decode", "mla_paged_prefill", "trimul_gpu"}
+    assert on_cpus | on_gpus <= set(bundled_tasks())
+    assert list(bundled_tasks()) == sorted(bundled_tasks())
