@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 from ksearch.models.base import Price
 from ksearch.models.command import tells_usd
 from ksearch.models.providers import PROVIDERS, taken_apart
@@ -46,3 +48,11 @@ def told_afterwards(spec: str) -> bool:
     """Whether who answers reports what a call has cost, though nobody knows it before."""
     kind, _, rest = spec.partition(":")
     return kind == "command" and tells_usd(rest)
+
+
+def never_told(spec: str) -> bool:
+    """Whether what a call costs stays unknown, given that `price_of_call` does not know it. Where there is no price
+    list, no API can be called either: what is missing is said when the model is opened."""
+    if spec.startswith("command:"):
+        return not told_afterwards(spec)
+    return importlib.util.find_spec("genai_prices") is not None

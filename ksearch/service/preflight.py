@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ksearch.config import Loaded, RunConfig
 from ksearch.models import Price
-from ksearch.models.prices import price_of_call, told_afterwards
+from ksearch.models.prices import never_told, price_of_call, told_afterwards
 
 # A call of a usual search: prompts of about 20,000 characters, a program or plan, and some thinking.
 USUAL_IN, USUAL_OUT = 6_000, 4_000
@@ -50,7 +50,7 @@ def objection(config: RunConfig) -> str | None:
         return f"the budget of {budget.usd:g} USD does not allow one model call{aside}. Raise --usd{cure}"
     if budget.seconds == 0:
         return "the budget allows no time: raise --minutes above 0"
-    if never := [spec for spec in _unheld(config) if not told_afterwards(spec)]:
+    if never := [spec for spec in _unheld(config) if never_told(spec)]:
         return (
             f"a limit in USD cannot hold {', '.join(never)}: the price is unknown, which is not free. State it by "
             "`prices` in the settings (0 where nothing is paid), or set `reserve_usd`, the most that a call costs, or "

@@ -118,7 +118,8 @@ class Projection:
             "i": len(self.calls), "seq": self.seq, "at": e.at, "request": e.request_id, "kind": request.kind.value,
             "node": request.node_id, "model": rows.cut(e.model, 80), "finish": rows.cut(e.finish, 80),
             "tokens": e.cost.tokens, "usd": e.cost.usd, "raw": e.raw, "prompt": span["prompt"] if span else None,
-            "seconds": e.at - span["start"] if span else None, "outcome": None,
+            "seconds": e.at - span["start"] if span else None, "outcome": None, "sent": rows.cut(e.sent, 600),
+            "notes": [rows.cut(note, 300) for note in e.notes[:8]],
         }  # fmt: skip
         self.calls.append(call)
         self._call[e.request_id] = call

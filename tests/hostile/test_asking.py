@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import takewhile
 
 import pytest
 
@@ -93,3 +94,15 @@ def test_a_window_that_is_known_to_be_too_small_is_said_before_anything_is_begun
     assert "has a context of 8,192 tokens" in err
     assert "may come to 40,000: lower --prompt-tokens or --reply-tokens" in err
     assert shell.json("runs") in ([], {"runs": []})
+
+
+def test_prompts_of_a_role_begin_alike_so_that_a_provider_can_cache_them(shell: Shell) -> None:
+    with ModelServer([Clock(good)]) as server:
+        more = ("--stagnation", "2", "--model", f"openai:m@{server.url}")
+        shell("run", "--task", "softmax", "--name", "a", "--evaluations", "8", *more)
+    for role in (True, False):
+        asked = [request.body["messages"] for request in server.requests if is_plan(request) == role]
+        texts = ["\n".join(message["content"] for message in messages) for messages in asked]
+        assert len(texts) > 1
+        alike = sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*texts, strict=False)))
+        assert alike > 0.5 * max(map(len, texts))

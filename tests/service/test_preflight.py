@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -118,6 +119,14 @@ def test_commands_that_report_their_price_afterwards_may_begin_and_that_is_said(
     assert any("known only afterwards" in line for line in lines(model=model, usd=5.0))
     assert not any("afterwards" in line for line in lines(model=model, usd=5.0, reserve_usd=0.2))
     assert not any("afterwards" in line for line in lines(**PRICED, usd=5.0))
+
+
+def test_a_package_that_is_missing_is_not_taken_for_an_unknown_price(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A base install: the model's opening says what to install, and nothing before it says something else."""
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert not objects(model="openai:gpt-5", usd=5.0)
+    assert "cannot hold command:codex" in objects(model="command:codex", usd=5.0)
 
 
 def test_agents_need_no_price() -> None:

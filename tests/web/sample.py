@@ -125,7 +125,8 @@ class Writer:
         raw = f"The second pass is the bottleneck.\n\n```cpp\n{code}```\n".encode()
         cut = draw(self.seed, job.request.id, "cut") < 0.05
         tokens = 1500 + int(2500 * draw(raw))
-        return Answer(raw, Cost(tokens, tokens * 4e-6), "writer-small", "length" if cut else "stop")
+        paid, sent = Cost(tokens, tokens * 4e-6), '{"max_tokens": 16000}'
+        return Answer(raw, paid, "writer-small", "length" if cut else "stop", sent=sent, notes=("no temperature",))
 
     def read(self, job: Job, raw: bytes, finish: str) -> Program | Refusal:
         if finish == "length":

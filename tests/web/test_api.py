@@ -73,6 +73,8 @@ def test_calls_spans_steps_and_remarks_are_complete(client: TestClient, viewed: 
         name: sum(type(e).__name__ == name for e in log) for name in ("Received", "Leased", "CycleClosed", "Planned")
     }
     assert len(rows(client, "calls")) == count["Received"]
+    told = {c["kind"]: (c["sent"], c["notes"]) for c in rows(client, "calls")}
+    assert told == {"plan": ("", []), "write": ('{"max_tokens": 16000}', ["no temperature"])}
     assert len(rows(client, "spans")) == count["Leased"]
     assert all(s["end"] is not None for s in rows(client, "spans"))
     kinds = [s["kind"] for s in rows(client, "steps")]
