@@ -22,11 +22,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ksearch.drivers import Answer, Desk, Job, Measured, Pools, drive_many
+from ksearch.config import load
+from ksearch.drivers import Answer, Desk, Job, Measured, drive_many
 from ksearch.evaluators.fleet import Fleet
-from ksearch.protocol import Budget, Lost, Plan, Refusal, SearchConfig
+from ksearch.protocol import Lost, Plan, Refusal
 from ksearch.run import Run
-from ksearch.service.parallel import shape
+from ksearch.service.parallel import Parallel, shape
 from ksearch.store import Store, open_store
 from ksearch.testing.fakes import FakeEvaluator, FakePlanner, FakeWriter
 from ksearch.types import Action, Program
@@ -116,13 +117,13 @@ class StoreClock:
 def measure(devices: int, in_flight: int, evaluations: int, scale: float) -> None:
     pretend = [PretendDevice(f"pretend {i}", scale) for i in range(devices)]
     active, width = shape(in_flight)
-    config = SearchConfig(Budget(evaluations), max_active=active, width=width)
+    loaded = load({"evaluations": evaluations}, {})
     with tempfile.TemporaryDirectory() as folder, Fleet(pretend) as fleet:
-        run = Run.create(open_store(Path(folder) / "runs.db"), "run", config)
+        run = Run.create(open_store(Path(folder) / "runs.db"), "run", loaded.config.search, loaded.context())
         desk = Desk(SlowPlanner(scale=scale), SlowWriter(scale=scale), fleet)
         clock = StoreClock(run.store)
         begun, own = time.monotonic(), time.thread_time()
-        drive_many(run, desk, lambda: Pools(in_flight, 2 * devices))
+        drive_many(run, desk, Parallel(run, str(in_flight), devices).pools)
         own = time.thread_time() - own - clock.spent_s
     spans = [span for device in pretend for span in device.spans]
     first, last = min(s for s, _ in spans), max(e for _, e in spans)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ksearch import events as ev
 from ksearch.drivers import Answer, Desk, Errand, Job, Measured, Outcome, Pools, drive, drive_many
-from ksearch.errors import EvaluatorError, Unavailable
+from ksearch.errors import EvaluatorError, TaskError, Unavailable
 from ksearch.fold import fold
 from ksearch.protocol import Budget, Cost, Done, Holder, Kind, Lost, Request, SearchConfig, Wait
 from ksearch.run import Run
@@ -174,6 +174,44 @@ def test_what_one_worker_cannot_mend_is_raised_once_the_others_are_home(store: S
         drive_many(run, Desk(*_three(calls)[:2], Broken()), pools())
     received = sum(isinstance(e, ev.Received) for e in run.log())
     assert received == len(calls), "each reply that was paid for is in the log"
+    drive_many(run, fake_desk(note=calls.append), pools())
+    check_accounts(run, calls)
+
+
+class Forgetful(FakePlanner):
+    """Works for a while; then its prompts cannot be made."""
+
+    def prompt(self, job: Job) -> bytes:
+        if job.state.evaluated > 8:
+            raise TaskError("the task's folder is gone: put it back")
+        return super().prompt(job)
+
+
+def test_what_keeps_work_from_being_given_out_is_raised_once_those_at_work_are_home(store: Store) -> None:
+    calls: list[str] = []
+    run = Run.create(store, "run", CONFIG)
+    minds = Forgetful(note=calls.append), FakeWriter(note=calls.append)
+    with pytest.raises(TaskError, match="put it back"):
+        drive_many(run, Late(*minds, FakeEvaluator(note=calls.append)), pools())
+    assert not any(p.lease for p in run.state.pending.values())
+    assert run.state.evaluated > 8
+    drive_many(run, fake_desk(note=calls.append), pools())
+    check_accounts(run, calls)
+
+
+def test_a_watcher_that_fails_costs_no_reply(store: Store) -> None:
+    """Such as a terminal that is closed while the run is shown on it."""
+    calls: list[str] = []
+    run = Run.create(store, "run", CONFIG)
+
+    def show(event: ev.Event, _: object) -> None:
+        if isinstance(event, ev.Evaluated):
+            raise BrokenPipeError
+
+    run.watchers.append(show)
+    with pytest.raises(BrokenPipeError):
+        drive_many(run, Desk(*_three(calls)), pools())
+    run.watchers.clear()
     drive_many(run, fake_desk(note=calls.append), pools())
     check_accounts(run, calls)
 

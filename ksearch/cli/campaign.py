@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -132,7 +133,7 @@ def _run(store: Store, tasks: tuple[Listed, ...], wanted: Wanted, *, lint: bool,
         console = Console(stop, loud, terms)
         try:
             with listening(stop):
-                why = Campaigner(found, terms, console, staffed, lint=lint).carry_on()
+                why = Campaigner(found, terms, console, partial(staffed, tell=say), lint=lint).carry_on()
         except KeyboardInterrupt:
             for entry in found.entries:
                 if console.at and console.at.id == entry.run_id:
@@ -146,8 +147,8 @@ def _run(store: Store, tasks: tuple[Listed, ...], wanted: Wanted, *, lint: bool,
 def _terms(found: Campaign, wanted: Wanted, tasks: int) -> Terms:
     """As it was begun, with what the command line changes; a new one by the settings."""
     from ksearch.errors import BadInput
-    from ksearch.service.campaigning import with_totals
     from ksearch.service.campaigns import Terms, recorded_terms
+    from ksearch.service.fleets import check_where
     from ksearch.service.preflight import objection
 
     loaded = s.load(wanted.flags, wanted.config)
@@ -159,15 +160,14 @@ def _terms(found: Campaign, wanted: Wanted, tasks: int) -> Terms:
                 f"the store holds a campaign {found.name} of {terms.place}: choose another --name for this one, or "
                 f"--name {found.name} if it was moved here"
             )
-        config = terms.config.model_copy(update=given)
+        terms = replace(terms, config=terms.config.model_copy(update=given))
         say(f"campaign {found.name} goes on as it was begun{_changed(wanted)}")
     else:
-        config = loaded.config
-        total = wanted.totals["evaluations"] or config.evaluations * tasks
-        terms = Terms(found.name, wanted.place, config, total, min(20, max(1, total // tasks)), 20)
-    terms = with_totals(terms, **wanted.totals)
-    config = config.model_copy(update={"evaluations": terms.evaluations})
-    terms = Terms(terms.name, terms.place, config, terms.evaluations, terms.least, terms.share)
+        total = wanted.totals["evaluations"] or loaded.config.evaluations * tasks
+        terms = Terms(found.name, wanted.place, loaded.config, total, min(20, max(1, total // tasks)), 20)
+    terms = terms.with_totals({k: v for k, v in wanted.totals.items() if v is not None})
+    config = terms.config
+    check_where(config)
     if why := objection(config):
         raise BadInput(why)
     if "agent" in (config.planner, *config.all_writers):
@@ -218,28 +218,24 @@ class Console:
 
     def carry(self, run: Run, staff: Staff, enough: Callable[[], bool]) -> None:
         from ksearch.cli.display import SHOWN
-        from ksearch.cli.driving import Stop, drive_here
+        from ksearch.cli.driving import drive_here, never
         from ksearch.cli.lines import event_line
-
-        class Turn(Stop):
-            """Stops as the campaign does, and when it is enough."""
-
-            @property
-            def asked(self) -> bool:  # type: ignore[override]
-                return stop.asked or enough()
 
         def show(event: Any, state: Any) -> None:
             if isinstance(event, SHOWN) and (text := event_line(event, state)):
                 print(f"  {run.id.partition('.')[2]} {text}", flush=True)
 
-        stop, self.at = self.stop, run
+        self.at = run
         if self.loud:
             run.watchers.append(show)
+        self.stop.enough = enough
         try:
-            drive_here(run, staff, object.__new__(Turn))
+            drive_here(run, staff, self.stop)
         except KeyboardInterrupt:
-            if stop.asked:
+            if self.stop.asked:
                 raise
+        finally:
+            self.stop.enough = never
 
 
 def _finish(found: Campaign, why: str, as_json: bool) -> int:
@@ -250,5 +246,5 @@ def _finish(found: Campaign, why: str, as_json: bool) -> int:
         opt.print_json(summary_json(found, why))
     else:
         print(summary(found, why))
-    bad = any((e.standing.over and not e.line.evaluations) or e.halted for e in found.entries)
+    bad = any(e.failed or e.halted or (e.standing.over and not e.line.evaluations) for e in found.entries)
     return 1 if bad else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -33,11 +33,20 @@ from ksearch.store import Store
 from ksearch.tasks import load_task
 
 
+def never() -> bool:
+    return False
+
+
 @dataclass
 class Stop:
-    """Ctrl-C once: stop after the step at hand. Twice: now."""
+    """Ctrl-C once: stop after the step at hand. Twice: now. `enough`: another reason to stop after the step at hand."""
 
     asked: bool = False
+    enough: Callable[[], bool] = never
+
+    @property
+    def due(self) -> bool:
+        return self.asked or self.enough()
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
@@ -46,7 +55,7 @@ class Stop:
         say("stopping when what is at work now is done; Ctrl-C again stops at once")
 
     def check(self) -> None:
-        if self.asked:
+        if self.due:
             raise KeyboardInterrupt
 
     def sleep(self, seconds: float) -> None:
@@ -135,7 +144,7 @@ def drive_here(run: Run, staff: Staff, stop: Stop, manner: Manner | None = None)
     """Drive a run in this process until it is done or paused, or what is wanted must come from outside.
 
     Raises:
-        KeyboardInterrupt: `stop` was asked for; what was held is given back.
+        KeyboardInterrupt: `stop` was due; what was held is given back.
     """
     manner, at = manner or Manner(), setting(run.state)
     desk = staff.desk(run, replace(at, config=changed(at.config, manner.changes)))
@@ -147,7 +156,7 @@ def drive_here(run: Run, staff: Staff, stop: Stop, manner: Manner | None = None)
 
 def _go(run: Run, desk: Desk, staff: Staff, at_once: Parallel, stop: Stop, *, stay: bool) -> Done | Wait:
     if staff.parallel != "1":
-        ended = drive_many(run, desk, at_once.pools, lambda: stop.asked, staff.kinds, stay=stay)
+        ended = drive_many(run, desk, at_once.pools, lambda: stop.due, staff.kinds, stay=stay)
         stop.check()
         return ended
     at_once.settle()

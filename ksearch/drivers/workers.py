@@ -41,8 +41,8 @@ def drive_many(
 ) -> Done | Wait:
     """Carry a run forward with many workers. Returns why it stopped: done, paused, or stopped by `stopping`.
 
-    However it ends, work that is out comes home first: what was paid for is recorded. Only a second interruption
-    leaves at once; then what was held is given back.
+    However it ends, work that is out comes home first: what was paid for is recorded. Only an interruption
+    (KeyboardInterrupt) leaves at once; then what was held is given back.
 
     Args:
         pools: asked again each time, so that they may grow and shrink while the run goes on.
@@ -50,12 +50,13 @@ def drive_many(
         stay: wait for what comes from outside, until the run has ended or is paused.
 
     Raises:
-        KSearchError: a worker met something that asking again cannot mend. The others' work is recorded first.
+        KSearchError: a worker, or whoever keeps the books, met something that asking again cannot mend. The others'
+            work is recorded first.
     """
     crew = _Crew(run, desk)
     try:
         while True:
-            got = Wait("stopped") if stopping() or crew.failed else _hand_out(crew, pools(), kinds)
+            got = Wait("stopped") if stopping() or crew.failed else _hand_out(crew, pools, kinds)
             if not crew.out and crew.failed:
                 raise crew.failed
             if not crew.out and (stopping() or _over(run, got, kinds, stay)):
@@ -65,15 +66,18 @@ def drive_many(
         run.release(crew.holder, "the driver stopped")
 
 
-def _hand_out(crew: _Crew, pools: Pools, kinds: frozenset[Kind]) -> Done | Wait:
+def _hand_out(crew: _Crew, pools: Callable[[], Pools], kinds: frozenset[Kind]) -> Done | Wait:
     """Give out work until every pool is full or nothing is wanted; says what is wanted, or why nothing is."""
-    while True:
-        free = kinds & crew.free(pools)
-        if not free:
-            return Wait("all are at work")
-        got = crew.take(free)
-        if not isinstance(got, Request):
-            return got
+    try:
+        room = pools()
+        while free := kinds & crew.free(room):
+            got = crew.take(free)
+            if not isinstance(got, Request):
+                return got
+    except Exception as error:  # noqa: BLE001  # others are out: raised by the driver once they are home
+        crew.fail(error)
+        return Wait("failed")
+    return Wait("all are at work")
 
 
 def _over(run: Run, got: Done | Wait, kinds: frozenset[Kind], stay: bool) -> bool:
@@ -110,15 +114,16 @@ class _Crew:
         desk, run = self.desk, self.run
         got = run.take(self.holder, kinds, render=lambda state, request: desk.prompt(run, state, request))
         if isinstance(got, Request):
-            self.out[got.id] = got.kind
+            errand = desk.errand(run, got)
             # A daemon, so that a second Ctrl-C need not wait for a model's reply.
-            threading.Thread(target=self._fetch, args=(desk.errand(run, got),), name=got.id, daemon=True).start()
+            threading.Thread(target=self._fetch, args=(errand,), name=got.id, daemon=True).start()
+            self.out[got.id] = got.kind  # only now: who never left never comes home
         return got
 
     def _fetch(self, errand: Errand) -> None:
         try:
             outcome: Outcome | BaseException = self.desk.fetch(errand)
-        except BaseException as error:  # noqa: BLE001  # the end of a thread: raised again by the driver
+        except BaseException as error:  # noqa: BLE001  # the end of a thread: raised by the driver
             outcome = error
         self.home.put((errand, outcome))
 
@@ -135,6 +140,13 @@ class _Crew:
     def _record(self, errand: Errand, outcome: Outcome | BaseException) -> None:
         self.out.pop(errand.job.request.id, None)  # twice out where a lease had run out before it came home
         if isinstance(outcome, BaseException):
-            self.failed = self.failed or outcome
-        else:
+            self.fail(outcome)
+            return
+        try:
             self.desk.record(self.run, errand, outcome, self.holder)
+        except Exception as error:  # noqa: BLE001  # others are out: raised by the driver once they are home
+            self.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing more is given out. The first failure is the one that is told."""
+        self.failed = self.failed or error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,8 @@ class LocalEvaluator:
             if bench is None:
                 return
             for subject in filter(None, (*self._incumbents.values(), self._control, self._baseline)):
-                _quietly_close(subject)
+                with suppress(Broken):  # its oracle or keeper is already gone, and its descriptors are closed
+                    subject.close()
             self._incumbents.clear()
             self._control = self._baseline = self._bench = None
             bench.close()
@@ -154,18 +156,23 @@ class LocalEvaluator:
         """
         run = Run(program, [p for p in against if p.id != program.id])
         try:
+            measured = self._measured(run)
+        except (Broken, EvaluatorError, OSError, MemoryError) as error:
+            if not isinstance(error, TooBusy):
+                self._restart()
+            return Measured(Lost(f"{run.stage}: {error}"), {"lost": str(error), "program": program.id})
+        return profiling.added(self, run, measured, self._lock, self._restart)
+
+    def _measured(self, run: Run) -> Measured:
+        try:
             self._stage_build(run)
-            with self._lock:
+            with self._lock:  # also for the record: it asks the bench, which another thread may be about to close
+                self.open()
                 evaluation = self._measure(run)
+                return Measured(evaluation, record.make(self, run, evaluation))
         except BuildFailed as error:
             evaluation = results.failed(run, Failed(error.verdict, error.reason, error.log), self.bench.device.name)
-        except TooBusy as error:
-            return Measured(Lost(f"{run.stage}: {error}"), {"lost": str(error), "program": program.id})
-        except (Broken, EvaluatorError, OSError, MemoryError) as error:
-            self._restart()
-            return Measured(Lost(f"{run.stage}: {error}"), {"lost": str(error), "program": program.id})
-        measured = Measured(evaluation, record.make(self, run, evaluation))
-        return profiling.added(self, run, measured, self._lock, self._restart)
+            return Measured(evaluation, record.make(self, run, evaluation))
 
     def compiler_version(self) -> str:
         try:
@@ -290,10 +297,3 @@ class LocalEvaluator:
         """End an incumbent's runner."""
         self._incumbents.pop(subject.program.id, None)
         subject.close()
-
-
-def _quietly_close(subject: Subject) -> None:
-    try:
-        subject.close()
-    except Broken:
-        return  # its oracle or keeper is already gone, and its descriptors are closed

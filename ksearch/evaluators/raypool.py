@@ -113,7 +113,7 @@ class RayPool:
         """Measure on any device of the pool.
 
         Raises:
-            EvaluatorError: the task cannot be measured there, or another model of device has measured it.
+            EvaluatorError: the first machine that tried cannot measure the task, or another model of device has.
         """
         with self._seats:
             given = (self._files, self.spec, self.options, program, list(against))
@@ -121,13 +121,17 @@ class RayPool:
             try:
                 found = self._result(reference)
             except self._ray.exceptions.RayError as error:
-                found = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
-                return Measured(Lost(f"the Ray worker is lost: {found}"), {"lost": found, "program": program.id})
+                # Of what our own code there raised, the end of the traceback tells; of Ray's own errors, the beginning.
+                end = -1 if isinstance(error, self._ray.exceptions.RayTaskError) else 0
+                why = f"{type(error).__name__}: {str(error).strip().splitlines()[end].strip()}"
+                return Measured(Lost(f"the Ray worker is lost: {why}"), {"lost": why, "program": program.id})
         if isinstance(found, Measured):
             return self._checked(found)
-        if isinstance(found, Lost):
-            return Measured(found, {"lost": found.reason, "program": program.id})
-        raise EvaluatorError(found)
+        if isinstance(found, str):
+            if not self._device:
+                raise EvaluatorError(found)
+            found = Lost(found)  # others have measured this task: the fault is that machine's
+        return Measured(found, {"lost": found.reason, "program": program.id})
 
     def _result(self, reference: Any) -> Measured | Lost | str:
         """What the worker says; lost where for a while no device of ours is left that could take it."""
@@ -190,7 +194,7 @@ def _explained(address: str, error: Exception, *, reached: bool = False) -> str:
             f"Ray or Python is of another version here than in the cluster: {text[:300]}. Install the cluster's: "
             "pip install ray==VERSION"
         )
-    if "oken" in text or "UNAUTHENTICATED" in text:
+    if "token" in text.lower() or "UNAUTHENTICATED" in text:
         return (
             f"the Ray cluster at {address} does not accept our token: set RAY_AUTH_MODE=token, and put the head's "
             "~/.ray/auth_token here"

@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,23 +39,33 @@ def unpacked(files: Files, place: Path | None = None) -> Path:
     """
     digest = hashlib.sha256("\0".join(f"{n} {hashlib.sha256(files[n]).hexdigest()}" for n in sorted(files)).encode())
     folder = (place or Path(tempfile.gettempdir())) / f"ksearch-task-{os.getuid()}-{digest.hexdigest()[:24]}"
+    said = ""
     if _missing(folder, files):
-        draft = Path(tempfile.mkdtemp(prefix="ksearch-task-", dir=place))
+        try:
+            _write(folder, files)
+        except OSError as error:
+            said = f" ({error.strerror})"
+    if missing := _missing(folder, files):
+        raise EvaluatorError(
+            f"{folder / missing} of the task is missing on {os.uname().nodename}, or is not what was sent{said}: see "
+            f"that {folder.parent} has room and is writable there, and remove {folder}"
+        )
+    return folder
+
+
+def _write(folder: Path, files: Files) -> None:
+    """All of it beside its place first: another worker of this machine may be reading it, or writing it too."""
+    draft = Path(tempfile.mkdtemp(prefix="ksearch-task-", dir=folder.parent))
+    try:
         draft.chmod(0o755)
         for name, data in files.items():
             (draft / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / name).write_bytes(data)
         shutil.rmtree(folder, ignore_errors=True)
-        try:
+        with suppress(OSError):  # another worker was quicker
             draft.replace(folder)
-        except OSError:  # another worker of this machine was quicker
-            shutil.rmtree(draft, ignore_errors=True)
-    if missing := _missing(folder, files):
-        raise EvaluatorError(
-            f"{folder / missing} of the task is missing on {os.uname().nodename}, or is not what was sent: see that "
-            f"{folder.parent} has room and is writable there, and remove {folder}"
-        )
-    return folder
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _missing(folder: Path, files: Files) -> str | None:

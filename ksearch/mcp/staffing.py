@@ -56,7 +56,8 @@ class Staffing:
     def _opened(self, at: Setting) -> _Open:
         nobody = {"planner_model": None, "writer_model": None, "writers": (), "record": None}
         config = at.config.model_copy(update={} if is_fake(at) else {"model": "agent", **nobody})
-        key = f"{config.model}:{at.task.hash if at.task else ''}"
+        where = (config.pool, config.ray_address, config.gpu_model, config.gpus, config.parallel)
+        key = f"{config.model}:{at.task.hash if at.task else ''}:{where}"
         if key not in self._open:
             stack = ExitStack()
             self._open[key] = _Open(stack.enter_context(staffed(config, at.task)), stack)

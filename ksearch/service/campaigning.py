@@ -113,7 +113,7 @@ class Campaigner:
         try:
             run = self._carry(entry, grant)
         except (TaskError, EvaluatorError) as error:
-            self.campaign.fail(entry, str(error))
+            self.campaign.set_aside(entry, str(error), failed=True)
             self.face.fails(entry, str(error))
             return None
         self.campaign.renew(entry, run)
@@ -124,14 +124,15 @@ class Campaigner:
         else:
             self._halts.clear()
         if run.state.ended and not entry.standing.over and entry.standing.made == before:
-            self.campaign.fail(entry, run.state.ended)  # such as a limit of its own: another turn would change nothing
+            # Such as a limit of its own: another turn would change nothing.
+            self.campaign.set_aside(entry, run.state.ended, failed=False)
         return shared_limit(run.state)
 
     def _carry(self, entry: Entry, grant: Grant) -> Run:
         if not entry.begun and self.lint:
             check(entry.listed.where)
         task = load_task(entry.listed.where)
-        if not entry.begun and (why := why_not_here(task)):
+        if not entry.begun and (why := why_not_here(task) or _unfit(task, self.terms.config)):
             raise TaskError(why)
         run = Run(self.campaign.store, entry.run_id) if entry.begun else None
         budget = budget_for(self.terms, run.state if run else None, self._left, self.campaign.spent)
@@ -139,6 +140,8 @@ class Campaigner:
         if run:
             as_begun = setting(run.state).config  # its folder has to be as it was, too
             config = as_begun.model_copy(update={name: getattr(self.terms.config, name) for name in _WHERE})
+        if task.spec.device == "cpu":  # how many GPUs to use is said to the other tasks of the list
+            config = config.model_copy(update={"gpus": None})
         with self.staffing(config, task) as staff:
             if run is None:
                 loaded = Loaded(config, {**dict.fromkeys(RunConfig.model_fields, f"campaign {self.terms.name}")})
@@ -153,6 +156,12 @@ class Campaigner:
             there, goal = run, made_by(run.state) + grant.evaluations
             self.face.carry(run, staff, lambda: made_by(there.state) >= goal)
         return run
+
+
+def _unfit(task: Task, config: RunConfig) -> str:
+    """Why the campaign's settings do not fit a task; others of the list may be fit for them."""
+    language, taken = config.language, task.spec.languages
+    return f"it takes {', '.join(taken)}, and not --language {language}" if language and language not in taken else ""
 
 
 def check(where: str) -> None:
@@ -195,7 +204,3 @@ def alone(store_name: str, name: str) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
-
-
-def with_totals(terms: Terms, **changes: int | None) -> Terms:
-    return replace(terms, **{k: v for k, v in changes.items() if v is not None})  # type: ignore[arg-type]

@@ -42,6 +42,11 @@ class Terms:
         unit = Unit.USD if money else Unit.TOKENS if tokens else Unit.EVALUATIONS
         return Rules(self.evaluations, self.least, self.share, unit)
 
+    def with_totals(self, changes: Mapping[str, int]) -> Terms:
+        """With other numbers of evaluations: in all, of each task first, at a time. The settings say the same."""
+        changed = replace(self, **changes)  # type: ignore[arg-type]
+        return replace(changed, config=self.config.model_copy(update={"evaluations": changed.evaluations}))
+
     def recorded(self) -> str:
         return json.dumps({**{k: getattr(self, k) for k in _RECORDED}, "config": self.config.model_dump(mode="json")})
 
@@ -82,6 +87,7 @@ class Entry:
     line: Line
     begun: bool = False
     halted: str = ""  # paused, or its planner failed: to go on with it is a person's decision
+    failed: bool = False  # set aside: it cannot be searched as it is
 
 
 class Campaign:
@@ -120,14 +126,15 @@ class Campaign:
     def renew(self, entry: Entry, run: Run) -> None:
         """Look at a run again."""
         state = run.refresh()
-        entry.begun = True
+        entry.begun, entry.failed = True, False
         entry.halted = state.paused or (state.ended if (state.ended or "").startswith("planner_failed") else "") or ""
         over = f"paused: {state.paused}" if state.paused else _over(state)
         entry.standing = Standing(entry.listed.name, made_by(state), over, steps_of(run.log()))
         entry.line = _line(entry.listed.name, run, over or "rests")
 
-    def fail(self, entry: Entry, why: str) -> None:
-        """Set a task aside for as long as this process lasts."""
+    def set_aside(self, entry: Entry, why: str, *, failed: bool) -> None:
+        """It gets nothing more for as long as this process lasts."""
+        entry.failed = failed
         entry.standing = replace(entry.standing, over=why)
         entry.line = replace(entry.line, status=why)
 

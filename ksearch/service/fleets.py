@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ksearch.config import RunConfig
 from ksearch.drivers import Evaluator, Measured
-from ksearch.errors import BadInput
+from ksearch.errors import BadInput, EvaluatorError
 from ksearch.evaluators import gpus, machine
 from ksearch.evaluators.builder import BuildFailed
 from ksearch.evaluators.builds import Builds
@@ -48,7 +48,8 @@ class LocalMember:
         self.local.close()
 
     def build(self, program: Program) -> None:
-        with suppress(BuildFailed):  # kept, and told when it is evaluated
+        # What fails is told when the program is evaluated, also that the device has gone: then others take over.
+        with suppress(BuildFailed, EvaluatorError, OSError):
             self.local.open()
             self.local.build(program)
 
@@ -79,7 +80,7 @@ def measurers(config: RunConfig, task: Task, tell: Callable[[str], None] = lambd
         with Fleet(members(task, found, options), lost=lost, tell=tell) as fleet:
             first = fleet.working[0]
             assert isinstance(first, LocalMember)
-            yield Measurers(fleet, lambda: machine_facts(first.local), len(found))
+            yield Measurers(fleet, lambda: machine_facts(first.local), len(fleet.working))
         return
     if config.parallel != "1":
         options = replace(options, builds_at_once=_builds(machine.cores()[0]))
@@ -90,6 +91,13 @@ def measurers(config: RunConfig, task: Task, tell: Callable[[str], None] = lambd
 def _check(config: RunConfig, task: Task) -> None:
     if config.gpus is not None and task.spec.device == "cpu":
         raise BadInput(f"task {task.name} runs on the CPU, where one program is timed at a time: leave out --gpus")
+    check_where(config)
+
+
+def check_where(config: RunConfig) -> None:
+    """Raises:
+    BadInput: what the settings say of where to measure contradicts itself, whatever the task.
+    """
     if config.gpus is not None and config.parallel == "1":
         raise BadInput("--gpus says on how many GPUs to measure at once: add --parallel auto, or a number")
     if config.pool == "local" and (config.ray_address or config.gpu_model):

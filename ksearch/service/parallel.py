@@ -45,6 +45,8 @@ class Parallel:
         self._benches_s: deque[float] = deque(maxlen=_SAMPLES)
         self._out: dict[str, tuple[Kind, float]] = {}
         self._fresh = 0
+        loaded = recorded(run.state.context)
+        self._settings = loaded.config if loaded else None  # as the run was begun, whatever its log says later
         for event in log_of(run):
             self._see(event, run.state)
         if self.auto:
@@ -64,11 +66,11 @@ class Parallel:
 
     def settle(self) -> None:
         """Give the run as many places as there is to be work for; what its settings say of them goes first."""
-        state, loaded = self.run.state, recorded(self.run.state.context)
-        if loaded is None or state.ended:
+        state, given = self.run.state, self._settings
+        if given is None or state.ended:
             return
         active, width = shape(self.number)
-        given, config = loaded.config, state.config
+        config = state.config
         active = given.max_active if given.max_active > 1 else active
         width = given.width if given.width > 1 else width
         if (config.max_active, config.width) != (active, width):

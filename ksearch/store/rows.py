@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Table, select, update
+from sqlalchemy import Connection, Table, bindparam, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ksearch.errors import Corrupt, StoreError, UnknownRun
@@ -16,6 +17,13 @@ from ksearch.store.schema import events as event_table
 from ksearch.store.schema import runs as run_table
 
 PAGE = 1000  # events read in one short transaction, so that a slow reader never holds up a writer
+
+# Asked for with every event: made once, so that SQLAlchemy need not find out again what they say.
+_RUN = select(run_table).where(run_table.c.run_id == bindparam("id"))
+_RUN_LOCKED = _RUN.with_for_update()
+_ADVANCE = update(run_table).where(run_table.c.run_id == bindparam("id"))
+_ADD_EVENT = event_table.insert()
+_BLOB = select(blob_table.c.data).where(blob_table.c.sha == bindparam("sha"))
 
 
 def all_runs(conn: Connection, store: str) -> list[RunInfo]:
@@ -31,8 +39,7 @@ def head(conn: Connection, store: str, run_id: str, *, lock: bool = False) -> tu
         UnknownRun: there is none of that name.
         Corrupt: its record was changed.
     """
-    query = select(run_table).where(run_table.c.run_id == run_id)
-    row = conn.execute(query.with_for_update() if lock else query).one_or_none()
+    row = conn.execute(_RUN_LOCKED if lock else _RUN, {"id": run_id}).one_or_none()
     if row is None:
         raise UnknownRun(f"{store} holds no run {run_id!r}. List them: ksearch runs.")
     return _run_and_end(store, row)
@@ -84,7 +91,7 @@ def insert_run(conn: Connection, store: str, run: RunInfo) -> Link:
     link = first_link(run.id, meta)
     row = {"run_id": run.id, "created_at": run.created_at, "meta": meta, "genesis": link.hash}
     row |= {"seq": 0, "hash": link.hash, "updated_at": run.updated_at}
-    query = _insert(conn, run_table).values(row).on_conflict_do_nothing().returning(run_table.c.run_id)
+    query = _insert(conn.dialect.name, run_table).values(row).on_conflict_do_nothing().returning(run_table.c.run_id)
     if conn.execute(query).first() is None:
         raise StoreError(f"{store} already holds a run {run.id}. Choose another name, or resume that run.")
     return link
@@ -97,9 +104,8 @@ def insert_events(conn: Connection, run_id: str, link: Link, texts: Sequence[str
         link = next_link(link, text)
         rows.append({"run_id": run_id, "seq": link.seq, "body": text, "hash": link.hash, "at": at})
     if rows:
-        conn.execute(event_table.insert(), rows)
-        values = {"seq": link.seq, "hash": link.hash, "updated_at": times[-1]}
-        conn.execute(update(run_table).where(run_table.c.run_id == run_id).values(values))
+        conn.execute(_ADD_EVENT, rows)
+        conn.execute(_ADVANCE, {"id": run_id, "seq": link.seq, "hash": link.hash, "updated_at": times[-1]})
     return link
 
 
@@ -110,7 +116,7 @@ def has_blob(conn: Connection, sha: str) -> bool:
 
 def find_blob(conn: Connection, sha: str) -> bytes | None:
     """Return the blob's bytes as they are stored, unchecked, or None."""
-    data = conn.execute(select(blob_table.c.data).where(blob_table.c.sha == sha)).scalar_one_or_none()
+    data = conn.execute(_BLOB, {"sha": sha}).scalar_one_or_none()
     # Text here means that somebody wrote to the table by hand; the caller's hash check will say so.
     return data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
 
@@ -119,17 +125,21 @@ def insert_blobs(conn: Connection, blobs: Iterable[bytes]) -> list[str]:
     """Add blobs, or repair those whose stored bytes differ; return their names in the order given."""
     rows = [{"sha": blob_name(data), "data": data} for data in blobs]
     if rows:
-        insert = _insert(conn, blob_table)
-        query = insert.on_conflict_do_update(
-            index_elements=["sha"],
-            set_={"data": insert.excluded.data},
-            where=blob_table.c.data != insert.excluded.data,
-        )
         # In one order for all, so that two writers of the same blobs never wait for each other.
-        conn.execute(query, sorted(rows, key=lambda row: str(row["sha"])))
+        conn.execute(_keep_blob(conn.dialect.name), sorted(rows, key=lambda row: str(row["sha"])))
     return [str(row["sha"]) for row in rows]
 
 
-def _insert(conn: Connection, table: Table) -> Any:
+@cache
+def _keep_blob(dialect: str) -> Any:
+    """Add a blob, or repair the one that is there."""
+    insert = _insert(dialect, blob_table)
+    excluded = insert.excluded.data
+    return insert.on_conflict_do_update(
+        index_elements=["sha"], set_={"data": excluded}, where=blob_table.c.data != excluded
+    )
+
+
+def _insert(dialect: str, table: Table) -> Any:
     """Return the engine's own INSERT, which can say what to do where the row exists."""
-    return (postgresql.insert if conn.dialect.name == "postgresql" else sqlite.insert)(table)
+    return (postgresql.insert if dialect == "postgresql" else sqlite.insert)(table)

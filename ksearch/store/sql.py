@@ -42,6 +42,7 @@ class Store:
         self.readonly = readonly
         self.notes = tuple(notes)
         self._engine = engine
+        self._writer = engine.execution_options(**{WRITE: True})  # the same connections
         self._pid = os.getpid()
         # A database in memory has one connection for all threads.
         shared = isinstance(engine.pool, StaticPool)
@@ -128,6 +129,8 @@ class Store:
         where = f"{self.name}, run {run_id}"
         with self._reading() as conn:
             end, link = rows.head(conn, self.name, run_id)
+            if after and after == end.seq:
+                return  # the usual answer to "is there anything new?"; what was there was checked when it was read
             if after > end.seq:
                 raise Corrupt(damaged(where, end.seq + 1, f"events up to {after} were read before, now they are gone"))
             last = link
@@ -219,23 +222,20 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with self._turn, translated(self.name), self._here().begin() as conn:
+        self._after_fork()
+        with self._turn, translated(self.name), self._engine.begin() as conn:
             yield conn
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
         if self.readonly:
             raise StoreError(f"{self.name} was opened for viewing only: nothing can be added to it.")
-        with (
-            self._turn,
-            translated(self.name),
-            self._here().execution_options(**{WRITE: True}).begin() as conn,
-        ):
+        self._after_fork()
+        with self._turn, translated(self.name), self._writer.begin() as conn:
             yield conn
 
-    def _here(self) -> Engine:
-        """Return the engine; in a forked child without the parent's connections, which are not its own."""
+    def _after_fork(self) -> None:
+        """In a forked child: leave the parent's connections alone, which are not its own."""
         if self._pid != os.getpid():
             self._engine.dispose(close=False)
             self._pid = os.getpid()
-        return self._engine

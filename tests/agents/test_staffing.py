@@ -19,8 +19,8 @@ from ksearch.service.desks import Staff
 from ksearch.tasks import load_task
 
 
-def at(task: str) -> Setting:
-    return Setting(load({"task": task, "model": "command:never-called"}, env={}).config, {}, load_task(task))
+def at(task: str, **more: object) -> Setting:
+    return Setting(load({"task": task, "model": "command:never-called", **more}, env={}).config, {}, load_task(task))
 
 
 @pytest.fixture
@@ -48,6 +48,14 @@ def test_runs_of_one_task_share_an_evaluator(opened: list[str]) -> None:
         assert shared.open == 2
     shared.close()
     assert opened == ["open softmax", "open trimul", "close softmax", "close trimul"]
+
+
+def test_who_measures_elsewhere_is_somebody_else(opened: list[str]) -> None:
+    shared = Staffing()
+    with shared.staff(at("softmax")) as here, shared.staff(at("softmax", pool="ray")) as there:
+        assert here is not there
+    shared.close()
+    assert opened.count("open softmax") == 2
 
 
 def test_an_idle_evaluator_is_closed_and_one_at_work_is_not(opened: list[str]) -> None:

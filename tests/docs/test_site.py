@@ -34,6 +34,12 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(targets(nav)) == sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 
 
+def test_every_page_can_be_found_from_the_start_page() -> None:
+    """Who reads on a code forge sees no navigation."""
+    linked = {target for target, _ in LINK.findall((DOCS / "index.md").read_text(encoding="utf-8"))}
+    assert {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")} - linked == {"index.md"}
+
+
 @pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda path: path.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target, _ in LINK.findall(page.read_text(encoding="utf-8")):

@@ -15,6 +15,7 @@ import pytest
 
 from ksearch.definition import Workload
 from ksearch.errors import EvaluatorError
+from ksearch.evaluators import record
 from ksearch.evaluators.bounding import ROUNDS_IN_DOUBT
 from ksearch.evaluators.lease import timing_lease
 from ksearch.evaluators.local import LocalEvaluator, Measured
@@ -131,6 +132,25 @@ def test_the_record_is_json_and_says_how_it_was_measured(make: Make, cpp: Cpp) -
     assert all(turn for sample in track["samples_ns"] for turn in sample["turns"])
     assert all(len(seed) == 32 for seeds in record["seeds"].values() for seed in seeds)
     assert record["ending"]["killed"]
+
+
+def test_another_thread_that_starts_it_anew_spoils_no_record(
+    make: Make, cpp: Cpp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, others = record.make, []
+
+    def late(evaluator: LocalEvaluator, *given: object) -> object:
+        others.append(threading.Thread(target=evaluator.close))
+        others[0].start()
+        others[0].join(0.5)
+        return real(evaluator, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(record, "make", late)
+    with make() as one:
+        measured = one.evaluate(cpp("{GOOD}"))
+        others[0].join()
+    assert result(measured).verdict is Verdict.PASSED
+    assert measured.record["machine"]
 
 
 @pytest.mark.parametrize("sandbox", ["no_namespaces", "limits"])

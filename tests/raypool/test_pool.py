@@ -12,11 +12,15 @@ import pytest
 
 from ksearch.errors import EvaluatorError
 from ksearch.evaluators import raypool
+from ksearch.evaluators.local import Measured
 from ksearch.evaluators.raypool import RayPool
 from ksearch.evaluators.raywork import packed, unpacked
+from ksearch.protocol import Lost
 from ksearch.tasks import load_task
+from ksearch.types import Evaluation, Verdict
 
 TASK = load_task("softmax")
+DONE = Evaluation("0" * 64, Verdict.COMPILE_ERROR, "no", "build", device="Xeon")
 GPU_SPEC = load_task(Path(__file__).parents[1] / "gpu" / "tasks" / "softmax").spec
 
 
@@ -72,7 +76,7 @@ def test_what_keeps_the_cluster_from_being_used_is_said_in_one_sentence(monkeypa
     assert "Ray: 2.59.0" in opening(monkeypatch, "head:6379", RuntimeError(text))
     no_token = RuntimeError("InvalidAuthToken: token is missing")
     assert "put the head's ~/.ray/auth_token here" in opening(monkeypatch, "head:6379", no_token)
-    refused = ConnectionError("Failed to connect to Ray cluster")
+    refused = ConnectionError("Failed to connect to Ray cluster: broken pipe")
     assert "and the token the head's" in opening(monkeypatch, "head:6379", refused)
     none = ConnectionError("Could not find any running Ray instance")
     assert "no Ray cluster runs on this machine: `ray start --head`" in opening(monkeypatch, "auto", none)
@@ -113,12 +117,52 @@ def test_a_task_file_that_cannot_be_written_on_a_worker_is_named(
         unpacked(packed(TASK.folder), tmp_path)
 
 
+def test_a_place_that_takes_no_task_is_named(tmp_path: Path) -> None:
+    files = packed(TASK.folder)
+    with pytest.raises(EvaluatorError, match=r"is missing on .* \(No such file or directory\): see that \S+/absent "):
+        unpacked(files, tmp_path / "absent")
+    unpacked({**files, "reference.py": b""}, tmp_path)
+    with pytest.raises(EvaluatorError, match=r"see that \S+ has room and is writable there"):
+        unpacked({**files, "reference.py/inside": b"a file in a file"}, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1, "no drafts are left"
+
+
+def test_why_a_worker_is_lost_is_said_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    class RayError(Exception): ...
+
+    class RayTaskError(RayError): ...
+
+    pool = RayPool(TASK.spec, TASK.folder)
+    pool._ray = SimpleNamespace(exceptions=SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError))
+    pool._task = SimpleNamespace(remote=lambda *_: None)
+    pool._seats.release()
+
+    def lost(error: Exception) -> str:
+        monkeypatch.setattr(pool, "_result", lambda _: (_ for _ in ()).throw(error))
+        found = pool.evaluate(TASK.spec.baseline).evaluation
+        assert isinstance(found, Lost)
+        return found.reason
+
+    there = "ray::measure() (pid=7, ip=10.0.0.2)\n  File ..., line 3\nModuleNotFoundError: No module named 'numpy'\n"
+    assert lost(RayTaskError(there)).endswith("No module named 'numpy'")
+    assert lost(RayError("The node has died\nsee its logs")).endswith("The node has died")
+
+
+def test_a_machine_that_fails_where_others_have_measured_gives_a_lost_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = RayPool(TASK.spec, TASK.folder)
+    pool._task = SimpleNamespace(remote=lambda *_: None)
+    monkeypatch.setattr(pool, "_ray", SimpleNamespace(exceptions=SimpleNamespace(RayError=ConnectionError)))
+    answers: list[object] = ["two: no driver shows a GPU here", Measured(DONE, {}), "two: no driver shows a GPU here"]
+    monkeypatch.setattr(pool, "_result", lambda _: answers.pop(0))
+    pool._seats.release()
+    with pytest.raises(EvaluatorError, match="two: no driver"):
+        pool.evaluate(TASK.spec.baseline)
+    assert pool.evaluate(TASK.spec.baseline).evaluation == DONE
+    assert pool.evaluate(TASK.spec.baseline).evaluation == Lost("two: no driver shows a GPU here")
+
+
 def test_a_device_of_another_model_is_refused() -> None:
     pool = RayPool(TASK.spec, TASK.folder)
-    from ksearch.evaluators.local import Measured
-    from ksearch.types import Evaluation, Verdict
-
-    done = Evaluation("0" * 64, Verdict.COMPILE_ERROR, "no", "build", device="Xeon")
-    assert pool._checked(Measured(done, {})).evaluation == done
+    assert pool._checked(Measured(DONE, {})).evaluation == DONE
     with pytest.raises(EvaluatorError, match="measures on 'EPYC', others of the cluster on 'Xeon'"):
-        pool._checked(Measured(replace(done, device="EPYC"), {"host": "two"}))
+        pool._checked(Measured(replace(DONE, device="EPYC"), {"host": "two"}))

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import pytest
 
 from ksearch import events as ev
 from ksearch.config import RunConfig, changed, load
 from ksearch.definition import TaskSpec
-from ksearch.drivers import drive, drive_many
-from ksearch.errors import BadInput, ConfigError
-from ksearch.protocol import Holder, Kind, Request
+from ksearch.drivers import Measured, drive, drive_many
+from ksearch.errors import BadInput, ConfigError, EvaluatorError
+from ksearch.evaluators import local
+from ksearch.evaluators.fleet import Fleet
+from ksearch.protocol import Holder, Kind, Lost, Request
 from ksearch.run import Run
-from ksearch.service.fleets import measurers
+from ksearch.service.fleets import LocalMember, lost, measurers
 from ksearch.service.parallel import MOST_PER_DEVICE, Parallel, shape
 from ksearch.store import open_store
 from ksearch.tasks import load_task
 from ksearch.testing.fakes import fake_desk
+from ksearch.types import Evaluation, Program, Verdict
 
 ME = Holder("me")
 
@@ -120,3 +126,35 @@ def test_settings_that_contradict_each_other_are_said(settings: dict[str, object
     with pytest.raises(BadInput) as caught, measurers(RunConfig(**settings), task):  # type: ignore[arg-type]
         pass
     assert words in str(caught.value)
+
+
+@dataclass
+class OnGpu:
+    """A local evaluator on a GPU that has gone once its processes have to be started anew."""
+
+    gone: bool
+    opened: int = 0
+
+    def open(self) -> None:
+        self.opened += 1
+        if self.gone and self.opened > 1:
+            raise EvaluatorError("this task needs an NVIDIA GPU, and no driver shows one here")
+
+    def close(self) -> None: ...
+    def build(self, program: Program) -> None: ...
+
+    def evaluate(self, program: Program, against: Sequence[Program]) -> local.Measured:
+        if self.gone:
+            return local.Measured(Lost("time: the oracle is gone"), {})
+        return local.Measured(Evaluation(program.id, Verdict.COMPILE_ERROR, "no"), {"gpu": "another"})
+
+
+def test_a_gpu_that_has_gone_is_put_aside_and_the_others_measure_what_it_lost() -> None:
+    said: list[str] = []
+    members = [LocalMember(OnGpu(n == 0), f"GPU {n}", "H200") for n in range(3)]  # type: ignore[arg-type]
+    with Fleet(members, lost=lost, tell=said.append) as fleet:
+        programs = [Program({"k.cu": f"// {n}"}, "k.cu::run", "cuda") for n in range(6)]
+        found = [fleet.evaluate(program) for program in programs]
+        assert [m.label for m in fleet.working] == ["GPU 1", "GPU 2"]
+    assert [f.evaluation.program_id for f in found if isinstance(f, Measured)] == [p.id for p in programs]
+    assert said == ["GPU 0 is put aside, its work goes to the others: time: the oracle is gone"]
