@@ -3,7 +3,7 @@
 `python benchmarks/gpu_tasks.py [TASK...] [--seconds S] [--output FOLDER]`
 
 Without names, all bundled tasks with device "cuda". Of each task every strong program and a second copy of the baseline
-are verified: a certificate per task in FOLDER (gpu-certificates), and rows of Markdown as soon as a task is done, so an
+are verified: a certificate per task in FOLDER, and rows of Markdown as soon as a task is done, so an
 interrupted run keeps what it has. A strong program whose libraries are not installed is left out and named. Needs
 Python with NumPy, pydantic, torch and Triton, and this source tree.
 """
@@ -33,6 +33,7 @@ HEAD = (
     "|---|---|---|---|---|---|---|---|"
 )
 BASELINE = "baseline, again"
+FOLDER = ROOT / "build" / "gpu-certificates"
 NEEDED = ("pydantic", "torch", "triton")
 
 
@@ -55,7 +56,8 @@ def missing(program: Program) -> list[str]:
 
 def twin(program: Program) -> Program:
     """The same program under another id, so that it is measured beside the first."""
-    return replace(program, sources={name: f"{text}\n# again\n" for name, text in program.sources.items()})
+    comment = "#" if program.language in ("python", "triton") else "//"
+    return replace(program, sources={name: f"{text}\n{comment} again\n" for name, text in program.sources.items()})
 
 
 def programs(task: Task) -> dict[str, Program]:
@@ -109,12 +111,15 @@ def measure(name: str, seconds: float, folder: Path) -> bool:
     path = folder / f"{name}.certificate.json"
     path.write_bytes(done.data)
     print(f"\n### `{name}`\n\n{HEAD}")
-    print("\n".join(rows(done.body, {p.id: label for label, p in chosen.items()})))
+    names = {p.id: label for label, p in chosen.items()}
+    print("\n".join(rows(done.body, names)))
     flags = [flag for result in done.body["results"] for flag in result["flags"]]
-    for line in (*done.body["problems"], *dict.fromkeys(flags)):
-        print(f"\n- {line}")
+    notes = "".join(f"\n- {line}" for line in (*done.body["problems"], *dict.fromkeys(flags)))
+    for program, label in names.items():
+        notes = notes.replace(program[:12], label)
+    print(notes)
     print(
-        f"\n{'Passed' if done.passed else 'NOT PASSED'} in {time.monotonic() - start:.0f} s; certificate: {path}",
+        f"{'Passed' if done.passed else 'NOT PASSED'} in {time.monotonic() - start:.0f} s; certificate: {path}",
         flush=True,
     )
     return done.passed
@@ -127,7 +132,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"default: {', '.join(gpu_tasks())}")
     parser.add_argument("--seconds", type=float, default=8.0, help="of timing per program, all workloads (default 8)")
-    parser.add_argument("--output", type=Path, default=Path("gpu-certificates"), metavar="FOLDER")
+    parser.add_argument("--output", type=Path, default=FOLDER, metavar="FOLDER", help=f"default: {FOLDER}")
     chosen = parser.parse_args(arguments)
     if unknown := sorted(set(chosen.tasks) - set(gpu_tasks())):
         parser.error(f"no bundled GPU task: {', '.join(unknown)}; there are {', '.join(gpu_tasks())}")

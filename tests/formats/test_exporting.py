@@ -11,12 +11,12 @@ import pytest
 
 from ksearch.exporters import TARGETS, ExportError, export_program
 from ksearch.programs import named_program
-from ksearch.tasks import foreign, load_task
+from ksearch.tasks import bundled_tasks, foreign, load_task
 from ksearch.types import Program
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", ["softmax", "gemm", "gqa_paged_decode", "rmsnorm_residual", "trimul", "trimul_gpu"])
+@pytest.mark.parametrize("name", bundled_tasks())
 def test_every_bundled_baseline_is_exported_as_valid_code(name: str, target: str) -> None:
     task = load_task(name)
     # Two axes of one say how inputs are drawn, one of the other is the sum of an input: no shape tells them.
