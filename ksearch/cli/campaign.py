@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -204,6 +204,7 @@ class Console:
     loud: bool
     terms: Terms
     at: Run | None = None  # the run that has its turn
+    told: set[str] = field(default_factory=set)  # what is odd about replies, once for all tasks
 
     def gives(self, campaign: Campaign, grant: Grant) -> None:
         self.stop.check()
@@ -217,12 +218,13 @@ class Console:
             print(f"  {entry.listed.name} is set aside: {why}", flush=True)
 
     def carry(self, run: Run, staff: Staff, enough: Callable[[], bool]) -> None:
-        from ksearch.cli.display import SHOWN
+        from ksearch.cli.display import Lines
         from ksearch.cli.driving import drive_here, never
-        from ksearch.cli.lines import event_line
+
+        lines = Lines(self.told)
 
         def show(event: Any, state: Any) -> None:
-            if isinstance(event, SHOWN) and (text := event_line(event, state)):
+            if text := lines.bare(event, state):
                 print(f"  {run.id.partition('.')[2]} {text}", flush=True)
 
         self.at = run

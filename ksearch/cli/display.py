@@ -53,17 +53,25 @@ def _plain_lines() -> Callable[[ev.Event, State], None]:
 
 
 class Lines:
-    """The line of each event that is worth one. What is odd about replies is told once, however many are."""
+    """The line of each event that is worth one. What is odd about replies is told once, however many are.
 
-    def __init__(self) -> None:
-        self._told: set[str] = set()
+    Args:
+        told: what was told already, by others too.
+    """
+
+    def __init__(self, told: set[str] | None = None) -> None:
+        self._told = set() if told is None else told
 
     def __call__(self, event: ev.Event, state: State) -> str:
-        text = event_line(event, state) if isinstance(event, SHOWN) else ""
-        if isinstance(event, ev.Received) and not self._told.issuperset(event.notes):
-            self._told.update(event.notes)
-            text = event_line(event, state)
+        text = self.bare(event, state)
         return f"[{state.evaluated}/{state.config.budget.evaluations}] {text}" if text else ""
+
+    def bare(self, event: ev.Event, state: State) -> str:
+        """Without the count of evaluations."""
+        new = isinstance(event, ev.Received) and not self._told.issuperset(event.notes)
+        if isinstance(event, ev.Received):
+            self._told.update(event.notes)
+        return event_line(event, state) if new or isinstance(event, SHOWN) else ""
 
 
 @contextmanager

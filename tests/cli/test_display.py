@@ -6,7 +6,8 @@ from collections import deque
 
 import pytest
 
-from ksearch.cli.display import around, screen
+from ksearch import events as ev
+from ksearch.cli.display import Lines, around, screen
 from ksearch.drivers import drive
 from ksearch.protocol import Budget, SearchConfig
 from ksearch.run import Run
@@ -43,3 +44,13 @@ def test_node_being_worked_on_stays_in_view_and_the_rest_is_counted(states: list
     tree = ["head", *(f"line {n}" for n in range(50)), "", "legend"]
     assert around(tree, 10)[-1] == "(42 more lines: ksearch show)"
     assert around(tree[:5], 10) == tree[:5]
+
+
+def test_what_is_odd_about_replies_is_told_once_also_by_several_runs() -> None:
+    told: set[str] = set()
+    one, two = Lines(told), Lines(told)
+    plain, odd = ev.Received(request_id="r0", raw="00"), ev.Received(request_id="r1", raw="00", notes=("no schema",))
+    assert one(plain, State()) == ""
+    assert one(odd, State()).endswith("; no schema")
+    assert one.bare(odd, State()) == two.bare(odd, State()) == ""
+    assert "r2 answered" in two.bare(ev.Received(request_id="r2", raw="00", notes=("no schema", "no limit")), State())
