@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -37,6 +38,13 @@ def error_code(body: bytes) -> int | None:
     code = _CODES.get(code, code) if isinstance(code, str) else code
     status = int(code) if isinstance(code, int | str) and re.fullmatch(r"[345]\d\d", str(code)) else None
     return None if data.get("choices") else status
+
+
+def tells_of_cache(body: bytes) -> bool:
+    """Whether the usage says what was read from a cache, be it 0: the library gives 0 also where nothing is said."""
+    data = read_body(body) or {}
+    usage = data.get("usage", data.get("usageMetadata"))
+    return "cache" in json.dumps(usage).lower()
 
 
 def is_utf8(body: bytes) -> bool:

@@ -36,7 +36,7 @@ from pydantic_ai.settings import ModelSettings
 
 from ksearch.errors import BadAnswer, BadModelRequest, ModelError, ModelTimeout, ModelUnavailable
 from ksearch.models.base import Answer, Call, Price
-from ksearch.models.bodies import error_code, is_utf8, read_directly
+from ksearch.models.bodies import error_code, is_utf8, read_directly, tells_of_cache
 from ksearch.models.classify import clean, http_error, message_of
 from ksearch.models.exchange import Exchange, TooLarge, WrongHost
 from ksearch.models.providers import Endpoint, build
@@ -184,7 +184,7 @@ class ProviderModel:
             model=response.model_name or self.endpoint.model,
             tokens_in=usage.input_tokens if measured else None,
             tokens_out=usage.output_tokens if measured else None,
-            tokens_cached=usage.cache_read_tokens if measured else None,
+            tokens_cached=usage.cache_read_tokens if measured and tells_of_cache(exchange.body) else None,
             tokens_reasoning=usage.output_reasoning_tokens if measured else None,
             notes=("the reply holds only reasoning",) if thinking and not text else (),
         )

@@ -85,6 +85,11 @@ class TestAnAnswer:
         assert answer.tries == 1
         assert answer.seconds > 0
 
+    @pytest.mark.parametrize(("details", "cached"), [({}, None), ({"prompt_tokens_details": {"cached_tokens": 0}}, 0)])
+    def test_tells_of_a_cache_only_if_the_server_does(self, details: dict[str, Any], cached: int | None) -> None:
+        usage = {"prompt_tokens": 50, "completion_tokens": 20, "total_tokens": 70, **details}
+        assert ask(chat("a reply on the cache", usage=usage)).tokens_cached == cached
+
     def test_is_asked_with_the_stable_part_first(self) -> None:
         with ModelServer([chat()]) as server:
             open_at(server).complete(CALL)
