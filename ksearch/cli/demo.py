@@ -18,7 +18,7 @@ SECONDS_EACH = 0.7  # of timing: a demo is to be over before its viewer's patien
 
 
 def demo(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Of a recorded search: gemm, softmax.")] = "gemm",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Of a recorded search: gemm, softmax, laptop.")] = "gemm",
     store: opt.StoreOption = None,
 ) -> None:
     """Watch a recorded search and measure it on this machine: no key, no GPU.
@@ -29,6 +29,7 @@ def demo(
     Examples:
       ksearch demo
       ksearch demo softmax
+      ksearch demo laptop      # by a model of 1.5 billion parameters on two cores
     """
     from ksearch.cli.opening import opened
     from ksearch.errors import UnknownRun
@@ -42,7 +43,7 @@ def demo(
             run = Run(kept, f"{name}-demo")
         except UnknownRun:
             run = Run(kept, import_run(kept, path).id)
-        print(f"A search recorded with the bundled task {name}: the model's replies are recorded,")
+        print(f"A search recorded with the bundled task {run.state.context['task']}: the model's replies are recorded,")
         print("building, checking and timing happen on this machine, now.\n")
         _replay(run)
         print(f"\nSee it in a browser: ksearch ui {run.id}")

@@ -31,6 +31,7 @@ from ksearch.types import Evaluation, Program, Verdict
 
 PROBE_LIMIT_S = 300.0
 TRIES = 3
+ROOM = 1 / 3  # of the tolerance: what an honest program may use of it in the few calls that lint looks at
 CURE = "Correct the program or the reference; where both are right, loosen the tolerance."
 WRONG = (Verdict.WRONG_VALUES, Verdict.NON_FINITE, Verdict.STALE_OUTPUT, Verdict.LOWER_PRECISION)
 
@@ -195,7 +196,9 @@ def _evaluator_rows(task: Task, factory: EvaluatorFactory) -> Iterator[Row]:
     try:
         with factory(_opened(task, task.spec.workloads)) as evaluator:
             for name, program in {"baseline": task.baseline, **_strong(task)}.items():
-                yield _passes(f"{name} passes", _calmly(evaluator, program))
+                measured = _calmly(evaluator, program)
+                yield _passes(f"{name} passes", measured)
+                yield from _room(name, measured, max(t.norm for t in task.spec.tolerance.values()))
         # A workload of one element refuses nearly everything: impostors have to fail where it counts.
         with factory(_opened(task, tuple(w for w in task.spec.workloads if w.timed))) as evaluator:
             cuda = task.spec.device == "cuda"
@@ -234,6 +237,23 @@ def _passes(check: str, measured: Measured) -> Row:
     if found.verdict is Verdict.PASSED:
         return Row(check, Status.OK, f"{found.latency_ms:.3g} ms" if found.latency_ms else "")
     return Row(check, Status.FAIL, f"{found.verdict}: {found.reason}", CURE)
+
+
+def _room(name: str, measured: Measured, norm: float) -> Iterator[Row]:
+    """How near a program that passed came to being refused: the error of an honest sum is a matter of luck, too."""
+    errors = {workload: found["norm"] for workload, found in measured.record.get("errors", {}).items()}
+    if not errors or isinstance(measured.evaluation, Lost) or measured.evaluation.verdict is not Verdict.PASSED:
+        return
+    workload = max(errors, key=lambda w: errors[w])
+    check, detail = f"{name} has room", f"relative error {errors[workload]:.2g} of {norm:.2g} at most, {workload}"
+    if errors[workload] <= ROOM * norm:
+        yield Row(check, Status.OK, detail)
+        return
+    cure = (
+        "Programs as honest as this one will be refused by chance, since every call has new values: loosen `norm` (and "
+        "`rtol`) to three times that error or more, or leave out the sizes at which it grows so large."
+    )
+    yield Row(check, Status.NOTE, detail, cure)
 
 
 def _accepted(impostor: Impostor, measured: Measured) -> Row:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ksearch.evaluators.local import LocalEvaluator
+from ksearch.evaluators.local import LocalEvaluator, Measured
 from ksearch.evaluators.options import EvaluatorOptions
 from ksearch.lint import LintReport, Status, lint, local_evaluator
+from ksearch.lint.checks import _room
 from ksearch.tasks import Task, bundled_tasks, load_task
+from ksearch.types import Evaluation, Ratio, Verdict
 
 
 def hasty(task: Task) -> LocalEvaluator:
@@ -47,6 +49,17 @@ def test_a_task_that_an_impostor_wins_fails(folder, edit):
     assert all("Tighten the tolerance" in r.cure for r in report.failures if r.check.startswith("impostor"))
 
 
+@pytest.mark.parametrize(("error", "status"), [(2e-5, Status.OK), (4e-5, Status.NOTE)])
+def test_a_program_that_is_refused_by_chance_is_foreseen(folder, error, status):
+    """A row softmax summed one by one used 40% of its tolerance as a rule, and more than all of it now and then."""
+    passed = Evaluation("p", Verdict.PASSED, "time", latency_ms=1.0, speedup=Ratio(1.0, 0.9, 1.1))
+    record = {"errors": {"small": {"norm": 1e-7}, "long": {"norm": error}}}
+    (row,) = _room("baseline", Measured(passed, record), 1e-4)
+    assert (row.check, row.status) == ("baseline has room", status)
+    assert "of 0.0001 at most, long" in row.detail
+    assert ("by chance" in row.cure) == (status is Status.NOTE)
+
+
 @pytest.mark.heavy
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", [n for n in bundled_tasks() if load_task(n).spec.device == "cpu"])
@@ -54,3 +67,4 @@ def test_a_bundled_task_is_fit_to_be_searched(name):
     report = lint(load_task(name), local_evaluator)
     assert report.ok, str(report)
     assert not statuses(report, "programs and impostors"), "the evaluator was skipped"
+    assert set(statuses(report, "has room").values()) == {Status.OK}
