@@ -46,6 +46,7 @@ class Run:
         self.clock = clock
         self.state = State()
         self.seq = 0
+        self._prompt = "", b""  # name and text of the one that was recorded last: it is asked for next
         self.watchers: list[Callable[[ev.Event, State], None]] = []  # shown each event this run appends or reads
         self.refresh()
 
@@ -114,6 +115,8 @@ class Run:
             return [*events, *search.lease(state, answer[0], holder, now, lease_s, None, sha)]
 
         self._record(decide, prompts)
+        if prompts:
+            self._prompt = blob_name(prompts[0]), prompts[0]
         return answer[0]
 
     def receive(
@@ -152,6 +155,8 @@ class Run:
         """The prompt recorded with the present lease of a request."""
         pending = self.state.pending.get(request_id)
         sha = pending.lease.prompt if pending and pending.lease else None
+        if sha is not None and sha == self._prompt[0]:
+            return self._prompt[1]
         return None if sha is None else self.store.get_blob(sha)
 
     def tell(
