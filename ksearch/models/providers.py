@@ -150,6 +150,10 @@ def _key(provider: Provider, custom: bool, key_env: str | None) -> str:
     variable = key_env or ("" if custom else provider.key_env)
     if not variable:
         return ""
+    if not variable.isidentifier():  # not repeated: it may be the key itself
+        raise ModelSetupError(
+            f"{provider.name}: --key-env and #VARIABLE take the name of a variable, never the key itself"
+        )
     key = os.environ.get(variable, "").strip()
     if not key:
         raise ModelSetupError(

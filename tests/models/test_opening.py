@@ -39,6 +39,13 @@ def test_what_names_no_model_is_refused(spec: str, says: str) -> None:
         open_model(spec)
 
 
+@pytest.mark.parametrize("given", [{"spec": "openai:m@http://127.0.0.1:9/v1#sk-abc"}, {"key_env": "sk-abc"}])
+def test_a_key_in_the_place_of_its_variable_is_refused_and_not_repeated(given: dict[str, str]) -> None:
+    with pytest.raises(ModelSetupError, match="never the key itself") as caught:
+        open_model(**{"spec": "openai:m", **given})  # type: ignore[arg-type]
+    assert "sk-abc" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "url", ["localhost:8000", "ftp://host/v1", "http://", "http://user:pass@host/v1", "http://h/?k=1"]
 )
