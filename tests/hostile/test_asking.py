@@ -106,3 +106,19 @@ def test_prompts_of_a_role_begin_alike_so_that_a_provider_can_cache_them(shell: 
         assert len(texts) > 1
         alike = sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*texts, strict=False)))
         assert alike > 0.5 * max(map(len, texts))
+
+
+def test_a_planner_that_thinks_beyond_its_limit_goes_on_with_a_larger_one(shell: Shell, opened: Opened) -> None:
+    def thinks(asked: Asked, number: int) -> Scripted:
+        return good(asked, number) if asked.body["max_tokens"] > 16_000 else chat("", finish="length")
+
+    with ModelServer([Clock(thinks)]) as server:
+        shell(*RUN, "--model", f"openai:m@{server.url}", code=1)
+        run = opened("a")
+        assert (run.state.ended or "").startswith("planner_failed")
+        paid = run.state.spent.tokens
+        assert paid == 120 * len(server.requests), "what was thought is paid for"
+        shell("resume", "a", "--reply-tokens", "32000")
+    run = opened("a")
+    assert (run.state.ended, run.state.evaluated) == ("budget: evaluations", 2)
+    assert run.state.spent.tokens == paid + 3 * 120
