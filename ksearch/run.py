@@ -24,6 +24,7 @@ from ksearch.store import Store, blob_name
 from ksearch.types import Program
 
 Decision = Callable[[State, float], list[ev.Event]]
+Watcher = Callable[[ev.Event, State], None]  # an event, and the state after it
 Render = Callable[[State, Request], bytes | None]
 
 LEASE_S = 3600.0  # an agent may think for long; a dead local driver is found at once
@@ -34,20 +35,23 @@ class Run:
 
     Args:
         clock: seconds since the epoch; tests give their own.
+        watch: a first watcher, which is shown the events that are in the log already, too.
 
     Raises:
         UnknownRun: the store has no run of that name.
         Corrupt: the log has been damaged, or is not one of ours.
     """
 
-    def __init__(self, store: Store, run_id: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, store: Store, run_id: str, clock: Callable[[], float] = time.time, watch: Watcher | None = None
+    ) -> None:
         self.store = store
         self.id = run_id
         self.clock = clock
         self.state = State()
         self.seq = 0
         self._prompt = "", b""  # name and text of the one that was recorded last: it is asked for next
-        self.watchers: list[Callable[[ev.Event, State], None]] = []  # shown each event this run appends or reads
+        self.watchers: list[Watcher] = [watch] if watch else []  # shown each event this run appends or reads
         self.refresh()
 
     @classmethod

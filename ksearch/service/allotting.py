@@ -126,14 +126,26 @@ def made_by(state: State) -> int:
     return max(state.evaluated, state.attempts // 3)
 
 
-def steps_of(events: Iterable[ev.Event]) -> tuple[Step, ...]:
-    """What each evaluation of a run had cost and brought, from its log; the first step is its beginning."""
-    state, steps = State(), [Step()]
-    for event in events:
-        state = apply(state, event)
+class Steps:
+    """What each evaluation of a run had cost and brought; the first step is its beginning. A watcher of the run."""
+
+    def __init__(self) -> None:
+        self.found = [Step()]
+
+    def see(self, event: ev.Event, state: State) -> None:
         if isinstance(event, ev.Evaluated):
-            steps.append(Step(state.evaluated, state.spent.tokens, usd_committed(state), steps[-1].log_speed))
+            speed = self.found[-1].log_speed
+            self.found.append(Step(state.evaluated, state.spent.tokens, usd_committed(state), speed))
         elif isinstance(event, ev.Judged) and event.new_best:
             best = state.evaluations[state.best_id or ""].speedup
-            steps[-1] = replace(steps[-1], log_speed=max(0.0, math.log(best.value)) if best else 0.0)
-    return tuple(steps)
+            speed = max(0.0, math.log(best.value)) if best else 0.0
+            self.found[-1] = replace(self.found[-1], log_speed=speed)
+
+
+def steps_of(events: Iterable[ev.Event]) -> tuple[Step, ...]:
+    """The steps of a run, from its log."""
+    state, steps = State(), Steps()
+    for event in events:
+        state = apply(state, event)
+        steps.see(event, state)
+    return tuple(steps.found)

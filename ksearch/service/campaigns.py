@@ -13,7 +13,7 @@ from ksearch.config import RunConfig
 from ksearch.errors import BadInput, ConfigError
 from ksearch.protocol import Budget
 from ksearch.run import Run
-from ksearch.service.allotting import Rules, Standing, Unit, made_by, steps_of
+from ksearch.service.allotting import Rules, Standing, Step, Steps, Unit, made_by, steps_of
 from ksearch.service.tasklist import Listed
 from ksearch.state import State
 from ksearch.store import Store
@@ -106,7 +106,8 @@ class Campaign:
         for info in store.runs():
             if not info.seq or not info.id.startswith(f"{name}."):
                 continue
-            run = Run(store, info.id)
+            steps = Steps()
+            run = Run(store, info.id, watch=steps.see)  # each log is read once: there may be thousands
             found = campaign_of(run.state)
             entry = expected.get(info.id)
             if found is None or found["name"] != name:
@@ -115,7 +116,7 @@ class Campaign:
                 continue
             self.terms = found
             if entry:
-                self.renew(entry, run)
+                self._look(entry, run, tuple(steps.found))
             else:
                 self.gone.append(_line(info.id.removeprefix(f"{name}."), run, "not in the list"))
 
@@ -125,11 +126,15 @@ class Campaign:
 
     def renew(self, entry: Entry, run: Run) -> None:
         """Look at a run again."""
-        state = run.refresh()
+        run.refresh()
+        self._look(entry, run, steps_of(run.log()))
+
+    def _look(self, entry: Entry, run: Run, steps: tuple[Step, ...]) -> None:
+        state = run.state
         entry.begun, entry.failed = True, False
         entry.halted = state.paused or (state.ended if (state.ended or "").startswith("planner_failed") else "") or ""
         over = f"paused: {state.paused}" if state.paused else _over(state)
-        entry.standing = Standing(entry.listed.name, made_by(state), over, steps_of(run.log()))
+        entry.standing = Standing(entry.listed.name, made_by(state), over, steps)
         entry.line = _line(entry.listed.name, run, over or "rests")
 
     def set_aside(self, entry: Entry, why: str, *, failed: bool) -> None:
