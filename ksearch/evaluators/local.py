@@ -54,8 +54,8 @@ class LocalEvaluator:
         self.options = options or EvaluatorOptions()
         self.rng = np.random.default_rng()
         self.baseline_errors = Errors()
-        self.baseline_ms: dict[str, float] = {}
-        self._first_ms: dict[str, float] = {}
+        self.baseline_ms, self._first_ms = dict[str, float](), dict[str, float]()
+        self.seen_ms: dict[str, dict[str, float]] = {}
         self.builds: Builds | None = None  # shared by the evaluators of several devices
         self._lock = threading.RLock()
         self._counter = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,9 @@ from ksearch.evaluators.verdicts import Failed
 from ksearch.types import Program, Ratio, Verdict
 
 SCREEN_ROUNDS = 3
+# So many times the time of all that a program is held against, and so much longer: a single call has to launch and to
+# find cold caches, which a short one does not amortise.
+HOPELESS, HOPELESS_MS = 20.0, 20.0
 UNSEEN_SHAPES = 2
 FLOOR_FRACTION = 0.9
 T = TypeVar("T")
@@ -38,6 +42,7 @@ class Surroundings(Protocol):
     options: EvaluatorOptions
     baseline_errors: Errors
     baseline_ms: dict[str, float]
+    seen_ms: dict[str, dict[str, float]]  # program -> workload -> a call, as last timed
     rng: np.random.Generator
 
     @property
@@ -109,7 +114,7 @@ class Pipeline:
         run.timed("smoke", run.subject.start)
         run.checker = checker = Checker(self.bench, run.subject)
         run.timed("smoke", checker.smoke)
-        run.timed("check", checker.check)
+        run.timed("check", lambda: checker.check(hopeless_ms=self._hopeless_ms()))
         checker.precision(self.around.baseline_errors)
         incumbents = self.around.incumbents(run)
         while not self._timing(run.subject, checker, incumbents):
@@ -136,6 +141,9 @@ class Pipeline:
                 else:
                     run.flags.append("screened: stopped early, surely far slower than the incumbent")
                 timer.release()
+                for timed in (subject, *incumbents):
+                    tracks = timer.tracks.items()
+                    self.around.seen_ms[timed.program.id] = {name: t.median_ms(timed.key) for name, t in tracks}
         except OtherFailed as error:
             if error.subject not in incumbents:
                 raise Broken(f"the baseline failed while it was timed: {error}") from error
@@ -145,6 +153,15 @@ class Pipeline:
             return False
         subject.process.resume()
         return True
+
+    def _hopeless_ms(self) -> dict[str, float]:
+        """Of each timed workload: a call that takes longer than this is far from all that it is held against."""
+        rivals = [self.around.seen_ms.get(p.id) for p in self.run.against if p.id != self.spec.baseline.id]
+        if not rivals or not self.options.screen_ratio:
+            return {}
+        names = [w.name for w in self.spec.workloads if w.timed]
+        slowest = {name: max((seen or {}).get(name, math.inf) for seen in rivals) for name in names}
+        return {name: max(HOPELESS * ms, ms + HOPELESS_MS) for name, ms in slowest.items()}
 
     def _screen(self, timer: Timer, checker: Checker) -> bool:
         """A few rounds. False: not worth more."""

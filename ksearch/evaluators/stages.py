@@ -63,16 +63,47 @@ class Checker:
         smallest = min(self.bench.spec.workloads, key=lambda w: self.bench.set_bytes(w.axes))
         self._named(smallest, lambda: self._once(smallest, 1, self.bench.spec.limits.smoke_s))
 
-    def check(self, workloads: Sequence[Workload] | None = None) -> None:
+    def check(
+        self, workloads: Sequence[Workload] | None = None, hopeless_ms: Mapping[str, float] | None = None
+    ) -> None:
         """Every workload, twice with different poison, and the awkward values.
+
+        Args:
+            hopeless_ms: workload -> time of a call. A program that takes longer on all of these is out after two calls
+                of each, whose values are checked all the same.
 
         Raises:
             Failed
         """
-        for workload in workloads if workloads is not None else self.bench.spec.workloads:
-            self._named(workload, lambda: self._workload(workload))  # noqa: B023
-            if self.bench.set_bytes(workload.axes) > _LARGEST_KEPT_BYTES:
-                self.forget(workload)
+        every = list(workloads if workloads is not None else self.bench.spec.workloads)
+        limits = hopeless_ms or {}
+        slow: list[Workload] = []
+        for workload in sorted(every, key=lambda w: w.name not in limits):
+            if workload.name not in limits and limits and len(slow) == len(limits):
+                break
+            self._named(workload, lambda: self._once(workload, 2, self.bench.spec.limits.check_s))  # noqa: B023
+            if self.call_ms[workload.name] > limits.get(workload.name, math.inf):
+                slow.append(workload)
+            else:
+                self._named(workload, lambda: self._again(workload))  # noqa: B023
+            self._keep(workload)
+        if limits and len(slow) == len(limits):
+            raise self._hopeless(slow, limits)
+        for workload in slow:
+            self._named(workload, lambda: self._whole(workload))  # noqa: B023
+            self._keep(workload)
+
+    def _keep(self, workload: Workload) -> None:
+        if self.bench.set_bytes(workload.axes) > _LARGEST_KEPT_BYTES:
+            self.forget(workload)
+
+    def _hopeless(self, slow: Sequence[Workload], limits: Mapping[str, float]) -> Failed:
+        worst = min(slow, key=lambda w: self.call_ms[w.name] / limits[w.name])
+        text = (
+            f"hopeless: a call takes {self.call_ms[worst.name]:.3g} ms, on every timed workload many times as long as "
+            f"what it has to beat (from {limits[worst.name]:.3g} ms a call nothing more is looked at)"
+        )
+        return Failed(Verdict.TIMEOUT, text, self.subject.log, worst.name)
 
     def forget(self, workload: Workload) -> None:
         group = f"{workload.name}/c"
@@ -96,10 +127,14 @@ class Checker:
         self.call_ms[workload.name] = min(ns) / 1e6
         self._judge(workload, key, sets, keep=True)
 
-    def _workload(self, workload: Workload) -> None:
+    def _whole(self, workload: Workload) -> None:
+        self._once(workload, 2, self.bench.spec.limits.check_s)
+        self._again(workload)
+
+    def _again(self, workload: Workload) -> None:
+        """The same values over other poison, and the awkward values."""
         limit_s = self.bench.spec.limits.check_s
         group, key = f"{workload.name}/c", f"{self.subject.key}/{workload.name}/c"
-        self._once(workload, 2, limit_s)
         if self.bench.options.on(Defence.SECOND_POISON):
             self.bench.oracle.ask({"do": "again", "key": key, "sets": [0], "poison": poison(self.bench, "values")})
             self.subject.run(group, [0], flush=False, limit_s=limit_s)
