@@ -88,7 +88,7 @@ def test_a_hopeless_program_is_stopped_at_the_screen(make: Make, cpp: Cpp) -> No
 
 
 def test_a_program_whose_calls_take_far_too_long_is_out_after_two_of_each(make: Make, cpp: Cpp) -> None:
-    best, wait = cpp("{FAST}"), "for (volatile int64_t k = 0; k < 150000000; k = k + 1) {}"
+    best, wait = cpp("{FAST}"), "for (volatile int64_t k = 0; k < 100000000; k = k + 1) {}"
     workloads = tuple(Workload(name, {"m": m, "n": 512}) for name, m in (("small", 16), ("mid", 128)))
     with make(workloads=workloads) as one:
         first = result(one.evaluate(cpp(f"{wait} {{GOOD}}", "// nothing is known of the rival yet"), against=[best]))
@@ -103,8 +103,6 @@ def test_a_program_whose_calls_take_far_too_long_is_out_after_two_of_each(make: 
         # Far too slow at one size only: right, and perhaps the best at another.
         mixed = result(one.evaluate(cpp(f"if (m > 20) {wait} {{GOOD}}"), against=[best]))
         assert mixed.verdict is Verdict.PASSED, mixed.reason
-        alone = result(one.evaluate(cpp(f"{wait} {{GOOD}}", "// no rival")))
-        assert alone.verdict is Verdict.PASSED, alone.reason
 
 
 def test_an_incumbent_that_breaks_does_not_harm_the_candidate(make: Make, cpp: Cpp) -> None:
