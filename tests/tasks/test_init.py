@@ -45,6 +45,6 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
 
 def test_tasks_are_bundled_for_cpus_and_gpus():
     on_cpus = {"gemm", "gqa_paged_decode", "rmsnorm_residual", "softmax", "trimul"}
-    on_gpus = {"gqa_paged_decode_gpu", "mla_paged_decode", "mla_paged_prefill", "trimul_gpu"}
+    on_gpus = {"gqa_paged_decode_gpu", "mla_paged_decode", "mla_paged_prefill", "moe_fp8_block_scale", "trimul_gpu"}
     assert on_cpus | on_gpus <= set(bundled_tasks())
     assert list(bundled_tasks()) == sorted(bundled_tasks())
