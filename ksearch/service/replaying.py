@@ -14,7 +14,7 @@ from ksearch.fold import fold
 from ksearch.protocol import Lost
 from ksearch.run import Run
 from ksearch.state import State, versus
-from ksearch.types import Evaluation, Node, Program
+from ksearch.types import Evaluation, Node, Program, Verdict
 
 DEMOS = Path(__file__).parents[1] / "demos"
 
@@ -53,10 +53,14 @@ def measure_again(run: Run, events: Sequence[ev.Event], evaluator: Evaluator) ->
     """
     asked = {e.request.id: e.request for e in events if isinstance(e, ev.Asked)}
     recorded = [e for e in events if isinstance(e, ev.Evaluated)]
+    failed: set[str] = set()  # here and now: nothing to hold another one against
 
     def measure(event: ev.Evaluated) -> Evaluation:
-        against = [run.program(id) for id in asked[event.request_id].against]
-        return _measure(evaluator, run.program(event.evaluation.program_id), against)
+        against = [run.program(id) for id in asked[event.request_id].against if id not in failed]
+        fresh = _measure(evaluator, run.program(event.evaluation.program_id), against)
+        if fresh.verdict is not Verdict.PASSED:
+            failed.add(fresh.program_id)
+        return fresh
 
     pool = ThreadPoolExecutor(2)  # one is built while another is timed
     try:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from ksearch import events as ev
-from ksearch.drivers import drive
+from ksearch.drivers import Measured, drive
 from ksearch.errors import BadInput
-from ksearch.protocol import Budget, SearchConfig
+from ksearch.protocol import Budget, Lost, SearchConfig
 from ksearch.run import Run
 from ksearch.service.replaying import demo_file, measure_again, with_fresh_numbers
 from ksearch.store import open_store
 from ksearch.tasks import load_task
 from ksearch.testing.fakes import FakeEvaluator, RecordedEvaluator, fake_desk
+from ksearch.types import Evaluation, Program, Verdict
 from ksearch.views import tree_text
 
 
@@ -44,6 +47,26 @@ def test_measured_otherwise_the_decisions_stay_and_the_numbers_are_the_new_ones(
         if node.program_id:
             assert node.speedup == fresh[node.program_id].speedup
     assert tree_text(state)
+
+
+def test_nothing_is_held_against_a_program_that_fails_here(run: Run) -> None:
+    events = run.log()
+    rivals = [id for e in events if isinstance(e, ev.Asked) for id in e.request.against]
+    often = max(rivals, key=rivals.count)
+    seen: list[list[str]] = []
+
+    @dataclass
+    class Elsewhere(FakeEvaluator):
+        def evaluate(self, program: Program, against: Sequence[Program]) -> Measured | Lost:
+            seen.append([p.id for p in against])
+            if program.id == often:
+                return Measured(Evaluation(often, Verdict.TIMEOUT, "too slow here", "check"))
+            return super().evaluate(program, against)
+
+    list(measure_again(run, events, Elsewhere()))
+    assert rivals.count(often) > 2
+    # One that was under way already may have it.
+    assert sum(often in against for against in seen) <= 1
 
 
 def test_a_program_that_cannot_be_measured_here_stops_the_replay_with_its_reason(run: Run) -> None:
