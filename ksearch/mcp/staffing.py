@@ -5,6 +5,7 @@ A server lives as long as its agent's session: an idle evaluator would hold a GP
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -60,7 +61,7 @@ class Staffing:
         key = f"{config.model}:{at.task.hash if at.task else ''}:{where}"
         if key not in self._open:
             stack = ExitStack()
-            self._open[key] = _Open(stack.enter_context(staffed(config, at.task)), stack)
+            self._open[key] = _Open(stack.enter_context(staffed(config, at.task, _say)), stack)
             if self._watch is None:
                 self._watch = threading.Thread(target=self._close_idle, name="idle evaluators", daemon=True)
                 self._watch.start()
@@ -92,6 +93,11 @@ class Staffing:
                     found.stack.close()
         finally:
             self._lock.release()
+
+
+def _say(text: str) -> None:
+    """A GPU was put aside: to whoever reads the server's stderr, since stdout belongs to the protocol."""
+    print(f"ksearch: {text}", file=sys.stderr, flush=True)
 
 
 def is_fake(at: Setting) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,11 +29,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     told: list[str] = []
 
     @contextmanager
-    def staffed(config: Any, task: Any) -> Iterator[Staff]:
+    def staffed(config: Any, task: Any, tell: Callable[[str], None]) -> Iterator[Staff]:
         assert config.model == "agent", "no model is opened to measure"
         if task.name == "gemm":
             raise EvaluatorError("the baseline does not build")
         told.append(f"open {task.name}")
+        tell(f"a GPU for {task.name} is put aside")
         yield Staff(lambda *_: None, frozenset())  # type: ignore[arg-type, return-value]
         told.append(f"close {task.name}")
 
@@ -48,6 +49,16 @@ def test_runs_of_one_task_share_an_evaluator(opened: list[str]) -> None:
         assert shared.open == 2
     shared.close()
     assert opened == ["open softmax", "open trimul", "close softmax", "close trimul"]
+
+
+def test_that_a_gpu_was_put_aside_is_said_outside_the_protocol(
+    opened: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = Staffing()
+    with shared.staff(at("softmax")):
+        pass
+    shared.close()
+    assert capsys.readouterr() == ("", "ksearch: a GPU for softmax is put aside\n")
 
 
 def test_who_measures_elsewhere_is_somebody_else(opened: list[str]) -> None:
