@@ -18,7 +18,7 @@ SECONDS_EACH = 0.7  # of timing: a demo is to be over before its viewer's patien
 
 
 def demo(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Of a recorded search: gemm, softmax, laptop.")] = "gemm",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="A recorded search: gemm, softmax, laptop.")] = "gemm",
     store: opt.StoreOption = None,
 ) -> None:
     """Watch a recorded search and measure it on this machine: no key, no GPU.

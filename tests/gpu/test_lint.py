@@ -8,7 +8,6 @@ from ksearch.lint import Status, lint, local_evaluator
 from ksearch.tasks import bundled_tasks, load_task
 from tests.gpu.conftest import HERE
 
-
 BUNDLED = [name for name in bundled_tasks() if load_task(name).spec.device == "cuda"]
 
 
