@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from ksearch.definition import Floor
 from ksearch.errors import EvaluatorError
 from ksearch.evaluators import devices
+from ksearch.evaluators.local import Measured
 from ksearch.lint import Row, Status, checks, lint
 from ksearch.tasks import load_task
 from ksearch.types import Evaluation, Program, Ratio, Verdict
@@ -56,7 +57,7 @@ def judged(monkeypatch, fate, reference=Row("reference runs", Status.OK)) -> dic
     """What lint makes of an evaluator that gives each program the fate that `fate(program)` says."""
 
     def factory(_: object) -> object:
-        return nullcontext(SimpleNamespace(evaluate=lambda p: SimpleNamespace(evaluation=fate(p))))
+        return nullcontext(SimpleNamespace(evaluate=lambda p: Measured(fate(p), {})))
 
     monkeypatch.setattr(devices.GpuDevice, "require", lambda _: None)
     monkeypatch.setattr(checks, "probe_rows", lambda *_: iter([reference]))
