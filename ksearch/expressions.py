@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ksearch.syntax import parse_expression
+
 Number = int | float
 
 MAX_LENGTH = 500  # characters
@@ -68,7 +70,7 @@ def _parse(text: str) -> ast.expr:
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"a formula may have {MAX_LENGTH} characters, this one has {len(text)}")
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = parse_expression(text.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ExpressionError(f"{text!r} is not arithmetic: {error}") from None
     if sum(1 for _ in ast.walk(tree)) > MAX_NODES:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from ksearch.evaluators.elf import Symbols
+from ksearch.syntax import parse
 from ksearch.types import Program
 
 LOADERS = ("dlopen", "dlsym", "dlmopen", "dlvsym")
@@ -33,7 +34,7 @@ def in_python(program: Program, forbid: Sequence[str]) -> str | None:
         return None
     for path, text in program.sources.items():
         try:
-            tree = ast.parse(text)
+            tree = parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue  # what does not parse does not run either: the runner will say so
         for name, line in _used(tree):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_WARNINGS = threading.Lock()  # `catch_warnings` changes the whole process
+from ksearch.syntax import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +21,7 @@ class PySource:
 def read_python(text: str) -> PySource:
     """Parse Python source. Any text at all can be given."""
     try:
-        with _WARNINGS, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an odd escape in a string is not ours to report
-            tree = ast.parse(text)
+        tree = parse(text)
     except SyntaxError as error:
         return PySource(f"line {error.lineno or 1}: {error.msg}", frozenset())
     except (ValueError, RecursionError, MemoryError) as error:

@@ -21,6 +21,7 @@ from ksearch.service.answering import outside_holder
 from ksearch.service.beginning import setting
 from ksearch.state import was_asked
 from ksearch.store import blob_name, canonical
+from ksearch.syntax import parse
 from ksearch.tasks import Task
 from ksearch.types import Verdict
 
@@ -105,7 +106,7 @@ def sources() -> list[Path]:
 
 
 def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

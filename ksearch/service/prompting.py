@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 from ksearch.errors import UnknownBlob
 from ksearch.evaluators.gpu import nvml
@@ -17,6 +17,7 @@ from ksearch.run import Run
 from ksearch.service.beginning import Setting, log_of
 from ksearch.service.machine import Machine, machine_of
 from ksearch.state import State
+from ksearch.syntax import parse
 from ksearch.tasks import Task
 from ksearch.tasks.folder import HARDWARE
 from ksearch.types import Program
@@ -111,9 +112,10 @@ def _about(task: Task) -> str:
     return f"{task.spec.title}\n{task.spec.description}\n{_computing(task.reference_source)}"
 
 
+@lru_cache(64)
 def _computing(reference: str) -> str:
     """A reference without the functions that only make its inputs."""
-    kept = [n for n in ast.parse(reference).body if getattr(n, "name", "") not in ("inputs", "awkward")]
+    kept = [n for n in parse(reference).body if getattr(n, "name", "") not in ("inputs", "awkward")]
     return "\n".join(map(ast.unparse, kept))
 
 

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from ksearch.errors import TaskError
+from ksearch.syntax import parse
 from ksearch.tasks.fields import Section, listed, suggest
 from ksearch.tasks.format import LANGUAGES
 from ksearch.types import Program
@@ -111,7 +112,7 @@ def _check_parameters(path: Path, function: ast.FunctionDef, wanted: tuple[str, 
 
 def _parse(path: Path, text: str) -> ast.Module:
     try:
-        return ast.parse(text)
+        return parse(text)
     except SyntaxError as error:
         line = (error.text or "").strip()
         raise TaskError(f"{path}:{error.lineno}: {error.msg}: {line!r}. Correct the syntax.") from None

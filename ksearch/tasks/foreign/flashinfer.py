@@ -11,6 +11,7 @@ from typing import Any
 
 from ksearch.definition import DTYPE_BYTES
 from ksearch.errors import TaskError
+from ksearch.syntax import parse
 from ksearch.tasks.fields import listed, suggest
 from ksearch.tasks.foreign.draft import BRIDGE, Draft, Tensor, bytes_formula, plain_name
 from ksearch.tasks.foreign.flashinfer_sizes import read_workloads
@@ -161,7 +162,7 @@ def _bounds(axes: list[str], original: str) -> list[str]:
 def _parameters(source: Json, original: str) -> tuple[list[str], list[str]]:
     """Of `run`: all of them in order, and those that may be left out."""
     try:
-        tree = ast.parse(original)
+        tree = parse(original)
     except SyntaxError as error:
         source.fail(("reference",), f"line {error.lineno} of the code: {error.msg}", "Correct the syntax.")
     run = next((f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == "run"), None)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ksearch.definition import DTYPE_BYTES
 from ksearch.errors import TaskError, TorchMissing
+from ksearch.syntax import parse
 from ksearch.tasks.fields import listed, suggest
 from ksearch.tasks.foreign import gpumode_code as code
 from ksearch.tasks.foreign.draft import Draft, Tensor, plain_name
@@ -77,7 +78,7 @@ def _original(folder: Path) -> str:
     path = folder / "reference.py"
     try:
         text = path.read_text(encoding="utf-8")
-        body = ast.parse(text).body
+        body = parse(text).body
     except (OSError, UnicodeDecodeError) as error:
         raise TaskError(f"{path}: cannot be read: {error}. A GPU MODE problem needs it.") from None
     except SyntaxError as error:
@@ -217,15 +218,13 @@ def arguments(axes: Mapping[str, int], codes: Mapping[str, list[Any]]) -> dict[s
 
 
 def _arguments(original: str) -> list[str]:
-    functions = {n.name: n for n in ast.parse(original).body if isinstance(n, ast.FunctionDef)}
+    functions = {n.name: n for n in parse(original).body if isinstance(n, ast.FunctionDef)}
     return [a.arg for a in functions["generate_input"].args.args + functions["generate_input"].args.kwonlyargs]
 
 
 def _names(original: str, paths: list[str], taken: set[str]) -> list[str]:
     """As generate_input() calls them where it returns plain names, else by their place."""
-    function = next(
-        n for n in ast.parse(original).body if isinstance(n, ast.FunctionDef) and n.name == "generate_input"
-    )
+    function = next(n for n in parse(original).body if isinstance(n, ast.FunctionDef) and n.name == "generate_input")
     returned = [n.value for n in ast.walk(function) if isinstance(n, ast.Return)]
     value = returned[-1] if returned else None
     entries: list[ast.expr] = list(value.elts) if isinstance(value, ast.Tuple | ast.List) else [value] if value else []
@@ -247,7 +246,7 @@ def _names(original: str, paths: list[str], taken: set[str]) -> list[str]:
 def _tolerance(original: str) -> tuple[tuple[float, float, float], str]:
     """Limits of `make_match_reference(ref_kernel, rtol=..., atol=...)`, and a note where there is another check."""
     limits = dict(_DEFAULTS)
-    calls = [n for n in ast.walk(ast.parse(original)) if isinstance(n, ast.Call)]
+    calls = [n for n in ast.walk(parse(original)) if isinstance(n, ast.Call)]
     match = next((c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "make_match_reference"), None)
     if match is None:
         wide = (1e-2, 1e-2, 1e-2)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ksearch.definition import DTYPE_BYTES
 from ksearch.errors import TaskError, TorchMissing
+from ksearch.syntax import parse
 from ksearch.tasks.fields import listed, suggest
 from ksearch.tasks.foreign.draft import BRIDGE, ORIGINAL, Draft, Tensor, plain_name
 from ksearch.tasks.foreign.flashinfer_sizes import too_large
@@ -64,7 +65,7 @@ def look(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise TaskError(f"{path}: cannot be read as UTF-8 text: {error}") from None
     try:
-        body = ast.parse(text).body
+        body = parse(text).body
     except SyntaxError as error:
         raise TaskError(f"{path}:{error.lineno}: {error.msg}. Correct the syntax.") from None
     names: dict[str, ast.AST] = {n.name: n for n in body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
@@ -112,7 +113,7 @@ def _probed(path: Path, side: Side, device: str) -> dict[str, Any]:
 def _axes(text: str) -> dict[str, int]:
     """Whole numbers that the module names: `batch_size = 16`."""
     found = {}
-    for node in ast.parse(text).body:
+    for node in parse(text).body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             value = node.value
             if isinstance(value, ast.Constant) and type(value.value) is int and value.value >= 1:
@@ -149,7 +150,7 @@ def _check(path: Path, inputs: list[Tensor], outputs: list[Tensor]) -> None:
 
 def _about(path: Path, text: str) -> str:
     doc = next(
-        (ast.get_docstring(n) for n in ast.parse(text).body if isinstance(n, ast.ClassDef) and n.name == "Model"), None
+        (ast.get_docstring(n) for n in parse(text).body if isinstance(n, ast.ClassDef) and n.name == "Model"), None
     )
     return doc or f"What Model in {path.name} computes."
 
