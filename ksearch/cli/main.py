@@ -19,6 +19,7 @@ from ksearch.cli import (
     handover,
     look,
     mcp,
+    portfolio,
     redteam,
     search,
     talk,
@@ -86,6 +87,7 @@ app.command()(demo.replay)
 app.command()(talk.ask)
 app.command()(talk.tell)
 app.command()(talk.submit)
+app.command()(portfolio.portfolio)
 app.add_typer(command.app, name="command")
 app.command()(mcp.mcp)
 app.command()(tasks.init)
